@@ -120,6 +120,7 @@ function readMailbox(read: Read<typeof FORM>, at: Spot): MailboxSettings | undef
     passwords,
     expect,
     service,
+    rulesWithoutMode: service.rulesWithoutMode,
     inbox: at.sets("inbox") ? inbox : undefined,
     ...(at.sets("handoff") && { handoff }),
     routing: isRouted ? { routes, otherwise } : undefined,

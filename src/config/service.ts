@@ -65,6 +65,10 @@ export const SERVICE_KEYS = {
     { type: "string", enum: ["repeat", "comma"], default: "repeat" },
     "How `inlet api zip --only` and `--except` send several file ids: as one parameter per id, or as one with commas. Try the other if the ZIP has the wrong files.",
   ),
+  rulesWithoutMode: key(
+    SWITCH,
+    "Whether rules and links open a transfer whose security mode the service does not name, though it has named others. Unset: such transfers wait, and the status asks. `false`: a person supplies a password for each. A service that never names modes needs no answer.",
+  ),
   ca: key(CERTIFICATES, "A PEM file with additional certificate authorities to trust."),
   cert: key(CERTIFICATES, "A PEM file with the client certificate, for mutual TLS. Requires `key`."),
   key: key(PRIVATE_KEY, "A PEM file with the private key of `cert`."),

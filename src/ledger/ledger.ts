@@ -23,6 +23,7 @@ import { prepareFolders } from "./prepare.ts";
 import type { Quarantined } from "./quarantine.ts";
 import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
+import { servicesIn } from "./services.ts";
 import { startsIn } from "./starts.ts";
 import { Watermark } from "./watermark.ts";
 
@@ -62,6 +63,8 @@ export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
   readonly starts: ReturnType<typeof startsIn>;
+  /** Facts about services: durable, and never changed. */
+  readonly services: ReturnType<typeof servicesIn>;
   /** The rounds, and the content of their attempts. */
   readonly stages: Rounds;
   /** Names in the inboxes, and the placements of deliveries that are not picked up yet. */
@@ -89,6 +92,7 @@ export class FileLedger {
     this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
     this.attempts = new FileAttempts(this.stages, options.services);
     this.starts = startsIn(this.stages);
+    this.services = servicesIn(this.stages);
     this.placements = this.stages.placing;
     this.#retention = new Retention(this.stages, watermark);
     this.notices = this.#journal;

@@ -53,6 +53,7 @@ export function ledgerPaths(work: string) {
     notes: join(work, "notes"),
     journal: join(work, "journal"),
     starts: join(work, "starts"),
+    services: join(work, "services"),
     /** For files that have no name yet. */
     temporary: join(work, "new"),
     /** The placements of deliveries that are not picked up yet. */

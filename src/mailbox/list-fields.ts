@@ -1,73 +1,48 @@
-/** The fields that a poll requests: the wanted ones, or fewer if the service refuses them. */
-
-import { asFault, type Fault } from "../base/faults.ts";
+/** The fields that a poll requests: the wanted ones, or fewer if the service itself refuses them. */
+import { asFault } from "../base/faults.ts";
 import { monotonicMs } from "../base/timers.ts";
 
 const BASE = "trackingId,status(sender(email),recipients,state)";
+const NAMED_MODE = "securityMode(name,config(passwordMode))";
 
-/** A service may refuse to select fields that it does not document. */
 export const WANTED_FIELDS =
   `${BASE},transfer(expirationDate,confidentialMessageFileId,` +
-  "securityMode(name,config(passwordMode)),notificationMessage(subject))";
+  `${NAMED_MODE},notificationMessage(subject))`;
 
-/** All of these are documented. Without the mode, a password could go to a transfer that takes none. */
-const DOCUMENTED = [`${BASE},transfer(expirationDate,securityMode)`, `${BASE},transfer(expirationDate)`];
-
-/** In this order, until one is answered. The second entry is for a failure that may come from a proxy. */
-const SELECTIONS: readonly string[] = [WANTED_FIELDS, WANTED_FIELDS, ...DOCUMENTED];
+/** Each lacks one more group: a service may refuse fields that it does not document. Without the mode, no rule's password is sent. */
+const SELECTIONS: readonly string[] = [
+  WANTED_FIELDS,
+  `${BASE},transfer(expirationDate,confidentialMessageFileId,${NAMED_MODE})`,
+  `${BASE},transfer(expirationDate,securityMode)`,
+  `${BASE},transfer(securityMode)`,
+  `${BASE},transfer(expirationDate)`,
+];
 
 /** A service that refused the wanted fields is asked for them again after this time. */
 const RETRY_WANTED_MS = 60 * 60_000;
 
-/** How a service, or a firewall in front of it, may refuse fields that its API does not document. */
-const FIELD_REFUSALS: ReadonlySet<string> = new Set([
-  "BAD_REQUEST",
-  "NOT_FOUND",
-  "NO_SUCH_ENDPOINT",
-  "NOT_SUPPORTED",
-  "ACCESS_REFUSED",
-  "POLICY_REFUSED",
-]);
-
-/** Refusals that have nothing to do with fields. */
-const OTHER_REFUSALS: ReadonlySet<string> = new Set(["STOPPED", "TOKEN_REFUSED", "RATE_LIMITED"]);
-
 export class ListFields {
-  /** The service has answered a request for the wanted fields. */
-  #knowsWanted = false;
-  /** Fewer fields, for which the service has answered after it had refused more; since when, by `monotonicMs()`. */
-  #accepted: { readonly fields: string; readonly sinceMs: number } | undefined;
+  /** The selection that the last poll was answered, after refusals of all before it; since when, by `monotonicMs()`. */
+  #accepted = { at: 0, sinceMs: 0, isConfirmed: false };
 
   /**
-   * Reads the list with the wanted fields, or with fewer if that fails. Without the wanted fields a confidential message can
-   * be missed. So they are requested once more if the failure may come from a proxy, and not from the service itself.
+   * Reads the list with the wanted fields, or with fewer if the service says that it does not understand the request. Any
+   * other failure says nothing about the fields. Two polls in a row have to find the same, before later ones begin with less.
    */
   async read<Result>(read: (fields: string) => Promise<Result>): Promise<Result> {
-    const { fields: accepted, sinceMs = 0 } = this.#accepted ?? {};
-    if (accepted !== undefined && monotonicMs() - sinceMs <= RETRY_WANTED_MS) return read(accepted);
-    this.#accepted = undefined;
-    let failure: Fault | undefined;
-    for (const fields of SELECTIONS) {
-      const isRefused = failure?.answeredBy === "service";
-      if (isRefused && fields === WANTED_FIELDS) continue;
+    const { at: last, sinceMs, isConfirmed } = this.#accepted;
+    const isKnown = isConfirmed && monotonicMs() - sinceMs <= RETRY_WANTED_MS;
+    for (let at = isKnown ? last : 0; ; at++) {
       try {
-        const result = await read(fields);
-        if (fields === WANTED_FIELDS) this.#knowsWanted = true;
-        else if (isRefused) this.#accepted = { fields, sinceMs: monotonicMs() };
+        const result = await read(SELECTIONS[at] ?? BASE);
+        if (!isKnown || at !== last)
+          this.#accepted = { at, sinceMs: monotonicMs(), isConfirmed: at > 0 && at === last };
         return result;
       } catch (error) {
-        const fault = asFault(error);
-        if (!this.#mayBeRefusal(fault)) throw failure ?? error;
-        failure = fault;
+        const { code, answeredBy } = asFault(error);
+        const isRefusal = code === "BAD_REQUEST" && answeredBy === "service";
+        if (!isRefusal || at + 1 >= SELECTIONS.length) throw error;
       }
     }
-    throw failure;
-  }
-
-  /** A service that never gave the wanted fields may answer a request for them with any error. */
-  #mayBeRefusal({ code, answeredBy }: Fault): boolean {
-    if (OTHER_REFUSALS.has(code)) return false;
-    if (FIELD_REFUSALS.has(code)) return true;
-    return !this.#knowsWanted && answeredBy !== undefined && answeredBy !== "unsent";
   }
 }

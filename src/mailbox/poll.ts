@@ -9,6 +9,7 @@ import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
+import { createModeFinder, lacksMode } from "./modes.ts";
 import { readStart } from "./since.ts";
 import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 import { rejectOrThrow, takeUp } from "./take-up.ts";
@@ -44,7 +45,7 @@ export async function pollMailbox(
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
     const onProgress = () => deadline.progress();
-    const { listed, discovered, postponed, isWhole } = await state.tokens.use(
+    const { listed, discovered, postponed, isWhole, modeless } = await state.tokens.use(
       (address) => state.fields.read((fields) => discover(tools, state, address, fields, onProgress, either)),
       either,
     );
@@ -58,7 +59,7 @@ export async function pollMailbox(
       emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
     }
     const counts = { listed, discovered, unusable: health.unusable };
-    emit({ type: "poll-succeeded", mailbox: name, ...counts, ...pollFacts() });
+    emit({ type: "poll-succeeded", mailbox: name, ...counts, modeless, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline.signal);
@@ -105,6 +106,8 @@ interface Discovery {
   readonly postponed: number;
   /** The tracking-id of every entry is known. */
   readonly isWhole: boolean;
+  /** Transfers that wait because their security mode is unknown. */
+  readonly modeless: number;
 }
 
 /**
@@ -133,7 +136,7 @@ async function discover(
     if (trackingId === undefined) isWhole = false;
     else transfers.noteListed(trackingId);
   };
-  let [discovered, unsettled, begun, postponed] = [0, 0, 0, 0];
+  let [discovered, unsettled, begun, postponed, modeless] = [0, 0, 0, 0, 0];
   const tryBegin = () => {
     const isAllowed = begun < MAX_NEW && transfers.open.size < MAX_OPEN;
     if (isAllowed) begun++;
@@ -154,6 +157,7 @@ async function discover(
     const taken = await taking.catch((error: unknown) => rejectOrThrow(error, reject));
     if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
+    if (!taken.isSettled && lacksMode(entry) && mailbox.rulesWithoutMode === undefined) modeless++;
     if (!taken.isInactive) transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
     if (taken.isNew) discovered++;
@@ -161,13 +165,14 @@ async function discover(
   };
   const isTooEarly = await readStart(tools, state, address, signal);
   const listing = { ...tools, state, isTooEarly, tryBegin };
+  const findModes = createModeFinder(tools, state, address, skipSettled, signal);
   onProgress();
   let isRead = false;
   transfers.startListing();
   try {
     const query = { active: true, fields };
     for await (const page of state.service.listReceived(address, query, rejectEntry, signal, skipSettled)) {
-      await forEachLimit(page, tools.atOnce(), take, signal);
+      await forEachLimit(await findModes(page), tools.atOnce(), take, signal);
     }
     transfers.finishListing();
     isRead = true;
@@ -179,7 +184,7 @@ async function discover(
     if (isNews) tools.emit({ type: "entries-rejected", mailbox: mailbox.name, entries, reasons });
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
-  return { listed: unsettled + transfers.settledCount, discovered, postponed, isWhole };
+  return { listed: unsettled + transfers.settledCount, discovered, postponed, isWhole, modeless };
 }
 
 /** After a complete listing. The job of a vanished transfer asks the service for its state, and ends it. */

@@ -46,6 +46,8 @@ export class MailboxState {
   readonly transfers: KnownTransfers;
   readonly fields: ListFields;
   readonly health: PollHealth;
+  /** The service names no security modes. */
+  hasNoModes: boolean;
   /** The last reading of the whole list, which may still run. */
   #states: Promise<StateOf> | undefined;
 
@@ -57,6 +59,7 @@ export class MailboxState {
     this.transfers = before?.transfers ?? new KnownTransfers();
     this.fields = before?.fields ?? new ListFields();
     this.health = before?.health ?? new PollHealth();
+    this.hasNoModes = before?.hasNoModes ?? false;
   }
 
   /** Whether the service may still list an ended transfer. True before the first poll, and while polls fail. */

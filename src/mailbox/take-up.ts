@@ -7,6 +7,8 @@ import {
   hasEnded,
   IGNORED,
   mayComeBack,
+  modeOf,
+  modeText,
   RECORD_VERSION,
   type TransferRecord,
   waitLeftMs,
@@ -96,7 +98,10 @@ export async function takeUp(
   transfers.noteOpen(trackingId);
   const record = await learnChanges(listing, entry, known);
   warnOfExpiry(listing, record);
-  return (await claimAttempt(listing, record)) ? { job: jobOf(listing.ledger, record) } : LEFT_ALONE;
+  const isModeNews = modeOf(record).is !== modeOf(known).is;
+  return isModeNews || (await claimAttempt(listing, record))
+    ? { job: jobOf(listing.ledger, record) }
+    : LEFT_ALONE;
 }
 
 /** Begins the next round of a transfer, or records that it is older than the start of its mailbox. */
@@ -145,7 +150,7 @@ async function learnChanges(
   known: TransferRecord,
 ): Promise<TransferRecord> {
   // It is listed: earlier polls that did not list it no longer count.
-  const { vanished, missedPolls, ...kept } = known;
+  const { vanished, missedPolls, securityMode, ...kept } = known;
   const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry);
   const record = { ...kept, transferId: entry.transferId, passwordInLink, ...withoutMissing(facts) };
   if (isDeepStrictEqual(withoutMissing(record), withoutMissing(known))) return known;
@@ -196,18 +201,18 @@ function newRecord({ clock, state }: Listing, entry: Entry): TransferRecord {
 
 /** Facts of the list; each is missing if the list does not give it. All but the security mode may change. */
 function factsOf({ listed, recipient, known }: Entry) {
-  const { expires, passwordMode, securityMode, messageFile, messageFileId, subject } = listed;
+  const { expires, passwordMode, securityMode: mode, message, subject } = listed;
   const link = recipient?.downloadUrl;
   const passwordInLink = link && passwordOfLink(link) !== undefined;
   // The service shows the link and the message only to their recipient, so "none" counts only with a link.
-  const isMessageKnown = messageFile === "present" || (messageFile === "none" && link !== undefined);
+  const isMessageKnown = message.is === "given" || (message.is === "none" && link !== undefined);
   return {
     expires: expires?.toISOString(),
     passwordInLink,
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
-    securityMode: known?.securityMode ?? securityMode,
-    hasMessage: isMessageKnown ? messageFile === "present" : undefined,
-    messageFileId,
+    securityMode: known?.securityMode || modeText(mode),
+    hasMessage: isMessageKnown ? message.is === "given" : undefined,
+    messageFileId: message.is === "given" ? message.value : undefined,
     subject: subject?.trim() || undefined,
   };
 }

@@ -32,8 +32,8 @@ interface EventFacts {
   /** A received archive is delivered without being unpacked. */
   "archive-left": { record: TransferRecord; archive: string; fault: Fault };
 
-  /** `unusable`: how many entries of the list cannot be used. */
-  "poll-succeeded": PollFacts & { listed: number; discovered: number; unusable: number };
+  /** `unusable`: how many entries of the list cannot be used. `modeless`: how many transfers wait because their mode is unknown. */
+  "poll-succeeded": PollFacts & { listed: number; discovered: number; unusable: number; modeless?: number };
   /** `isFirst`: the poll before succeeded, or there was none. `waitMs`: the next poll comes no sooner. */
   "poll-failed": PollFacts & { fault: Fault; isFirst: boolean; waitMs: number };
   /** `fault`: why the last poll before this one failed. */

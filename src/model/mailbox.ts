@@ -27,6 +27,8 @@ export interface Mailbox {
   readonly passwords: readonly PasswordRule[];
   /** How many wrong passwords may be tried for one transfer. */
   readonly passwordAttempts: number;
+  /** Whether rules apply to a transfer whose mode the service does not name, though it names others. Missing: nobody has said. */
+  readonly rulesWithoutMode?: boolean | undefined;
   readonly paused: boolean;
   /** Missing unless an operator has paused it. */
   readonly pause?: Pause | undefined;

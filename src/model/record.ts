@@ -14,6 +14,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { STEPS } from "./handoff.ts";
+import type { ListedField } from "./transfer.ts";
 
 export const RECORD_VERSION = 2;
 
@@ -87,7 +88,7 @@ export const RecordShape = v.object({
   /** Counted from 1. */
   round: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /**
-   * Why it waits (`password`, `mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
+   * Why it waits (`password`, `mode`, `no-mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
    * fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
   reason: Text,
@@ -104,7 +105,7 @@ export const RecordShape = v.object({
   passwordInLink: v.boolean(),
   /** The sender chose no password, and the link carries none either. */
   hasNoPassword: Flag,
-  /** As the service first listed it; missing if the service names none. */
+  /** As the service first listed it. Empty: the service names none. Missing: unknown. */
   securityMode: Text,
   /** It holds a confidential message; missing if the service does not say. */
   hasMessage: Flag,
@@ -175,6 +176,9 @@ export const HELD = "held";
 /** The reason of a transfer that waits for a person, because Inlet sends no password by itself in its security mode. */
 export const MODE = "mode";
 
+/** The reason of a transfer whose security mode is unknown. A person answers once for its service, not for each. */
+export const NO_MODE = "no-mode";
+
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
@@ -197,12 +201,21 @@ export function isHeld({ state, reason }: Reasoned): boolean {
 /** It waits, and goes on only after a person has acted. */
 export function waitsForPerson(record: Pick<TransferRecord, "state" | "reason" | "needsPerson">): boolean {
   const needsPerson = record.state === "waiting" && record.needsPerson === true;
-  return needsPerson || isHeld(record) || waitsForPassword(record);
+  return needsPerson || isHeld(record) || (waitsForPassword(record) && record.reason !== NO_MODE);
 }
 
-/** It waits for a password that a person has to supply. */
+/** It waits for a password that a person can supply. */
 export function waitsForPassword({ state, reason }: Reasoned): boolean {
-  return state === "waiting" && (reason === "password" || reason === MODE);
+  return state === "waiting" && (reason === "password" || reason === MODE || reason === NO_MODE);
+}
+
+/** As a record holds it. */
+export function modeText(mode: ListedField<string>): string | undefined {
+  return mode.is === "given" ? mode.value : mode.is === "none" ? "" : undefined;
+}
+
+export function modeOf({ securityMode: value }: Pick<TransferRecord, "securityMode">): ListedField<string> {
+  return value ? { is: "given", value } : { is: value === "" ? "none" : "unknown" };
 }
 
 /** The folder of a delivery for people: relative to the common inbox, or in another inbox its whole path. */

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { formatCount } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { HELD, MODE, QUIET, STATES } from "./record.ts";
+import { HELD, MODE, NO_MODE, QUIET, STATES } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -240,6 +240,7 @@ export function causeKeyOf(cause: Pick<Cause, "state" | "reason" | "isExpiring">
 const REASONS: Readonly<Record<string, string>> = {
   password: "needs a password",
   [MODE]: "needs a person: its security mode",
+  [NO_MODE]: "its security mode is unknown",
   handoff: "delivered, but the hand-off failed",
   "not-picked-up": "delivered, but not picked up",
   locked: "locked by the service",

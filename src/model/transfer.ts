@@ -35,6 +35,14 @@ export interface Recipient {
   readonly downloadUrl: Secret | undefined;
 }
 
+/**
+ * What the service says of a field. `none`: that there is none. `unknown`: nothing, because it was not asked, did not answer,
+ * or an intermediary has removed the field. Unknown never means "no".
+ */
+export type ListedField<Value> =
+  | { readonly is: "given"; readonly value: Value }
+  | { readonly is: "none" | "unknown" };
+
 /** One entry of a polling answer. Fields that were withheld, or not selected, are missing. */
 export interface ListedTransfer {
   readonly trackingId: string;
@@ -46,14 +54,12 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
-  /** `ONE_TIME_PASSWORD`, or how else recipients prove who they are. */
-  readonly securityMode: string | undefined;
+  /** `ONE_TIME_PASSWORD`, or how else recipients prove who they are. A list never says that there is none: see `nameModes`. */
+  readonly securityMode: ListedField<string>;
   /** Untrusted, and missing unless the service shows it in its lists. */
   readonly subject?: string | undefined;
-  /** The confidential message. The service also answers `none` to recipients without access to it. */
-  readonly messageFile: "present" | "none" | undefined;
-  /** The message's file, which the service also stores. */
-  readonly messageFileId: string | undefined;
+  /** The confidential message, with the id of its file if that can be read. Recipients without access get `none`, too. */
+  readonly message: ListedField<string | undefined>;
   /** What the service sent, without links and secrets, only if the query asks to keep it. */
   readonly raw?: unknown;
 }
@@ -101,8 +107,8 @@ export function canonicalAddress(address: string): string {
  * Whether Inlet may send a password by itself. In any other mode it could be a wrong authentication, which counts towards
  * the deletion of the transfer.
  */
-export function takesAnyPassword(securityMode: string | undefined): boolean {
-  return securityMode === undefined || /^one[^a-z]*time[^a-z]*password$/i.test(securityMode);
+export function takesAnyPassword(mode: ListedField<string>): boolean {
+  return mode.is === "given" ? /^one[^a-z]*time[^a-z]*password$/i.test(mode.value) : mode.is === "none";
 }
 
 /** The link of a transfer without a password of its own is `…/download?id=…&password=…`. */

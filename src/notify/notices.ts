@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import * as v from "valibot";
 import { areaOf } from "../base/fault-codes.ts";
-import { describeFault, type Fault } from "../base/faults.ts";
+import { describeFault, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import type { DaemonEvent, EventOf, Overdue } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
@@ -171,10 +171,17 @@ const OF_EVENTS: { readonly [Type in DaemonEvent["type"]]?: ChangesOf<EventOf<Ty
       begin: [{ kind: "service", isTrouble: true, ...facts }],
     };
   },
-  "poll-succeeded": ({ mailbox, unusable, token }, { nowMs }) => {
+  "poll-succeeded": ({ mailbox, unusable, modeless = 0, token }, { nowMs, serviceOf }) => {
     const { end, begin } = remindOf(mailbox, findRenewal(token, nowMs), nowMs);
     const rejected = unusable === 0 ? [entriesKey(mailbox)] : [];
-    return { by: ownerOf(mailbox), end: ["service", ...rejected, ...end], begin };
+    const service = serviceOf(mailbox);
+    const facts = { key: `modes ${service}`, atMs: nowMs, service, ...textsOf(new Fault("MODE_UNKNOWN")) };
+    const modes: Notice[] = modeless > 0 ? [{ kind: "service", isTrouble: true, ...facts }] : [];
+    return {
+      by: ownerOf(mailbox),
+      end: ["service", "modes", ...rejected, ...end],
+      begin: [...begin, ...modes],
+    };
   },
   // Emitted again and again, so that no kill loses one.
   "overdue-listed": ({ overdue }, { nowMs }) =>

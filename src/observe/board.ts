@@ -139,7 +139,9 @@ export class Board {
         ...this.#troubles.values(),
         ...this.#overdue.map(describeOverdue),
         // The trouble of the disk stands for those that it causes.
-        ...this.#mailboxes.troubles().filter((trouble) => !this.#troubles.has("disk") || !isOfDisk(trouble)),
+        ...this.#mailboxes
+          .troubles(transfers)
+          .filter((trouble) => !this.#troubles.has("disk") || !isOfDisk(trouble)),
         ...this.#mailboxes.pauses(this.#facts),
         ...unusable,
         ...this.#broken

@@ -1,13 +1,14 @@
 /** The health of each mailbox: when it was and will be polled, and its trouble. */
 
 import type { Clock } from "../base/clock.ts";
-import type { Fault } from "../base/faults.ts";
+import { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { EventOf, ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
-import type { DaemonFacts, MailboxStatus, Trouble } from "../model/status.ts";
+import { NO_MODE } from "../model/record.ts";
+import type { DaemonFacts, MailboxStatus, TransferStatus, Trouble } from "../model/status.ts";
 import { describeRenewal, findRenewal, type TokenFacts } from "../model/token.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
@@ -133,11 +134,15 @@ export class MailboxBoard {
     });
   }
 
-  /** One per cause: mailboxes of one service that fail in the same way share it. */
-  troubles(): Trouble[] {
-    const failing = [...this.#known.values()].flatMap((known) => {
-      const trouble = troubleIn(known);
-      return trouble === undefined ? [] : [{ service: known.facts.service.baseUrl.origin, trouble }];
+  /** One per cause: mailboxes of one service that fail in the same way, or whose transfers lack a mode, share it. */
+  troubles(transfers: readonly TransferStatus[]): Trouble[] {
+    const modeless = transfers.filter(({ reason }) => reason === NO_MODE);
+    const since = new Map(modeless.map((it) => [mailboxIdOf(it.mailbox), it.since ?? this.#clock.now()]));
+    const failing = [...this.#known].flatMap(([id, known]) => {
+      const { name, service } = known.facts;
+      const unknown = since.has(id) ? troubleOf(name, since.get(id) ?? 0, new Fault("MODE_UNKNOWN")) : [];
+      const troubles = [troubleIn(known) ?? [], unknown].flat();
+      return troubles.map((trouble) => ({ service: service.baseUrl.origin, trouble }));
     });
     const causes = Map.groupBy(failing, ({ service, trouble }) => `${service} ${trouble.code}`);
     return [...causes.values()].flatMap((group) => {

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
-import { needsNoAttention, type State, type TransferRecord, waitsForPassword } from "../model/record.ts";
+import { needsNoAttention, type State, type TransferRecord, waitsForPerson } from "../model/record.ts";
 import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
@@ -77,7 +77,7 @@ export class TransferBoard {
     const isTriedAgain = isWorkedOn && before?.needsPerson === true;
     this.#entries.set(key, {
       state,
-      needsPerson: record.needsPerson === true || waitsForPassword(record) || isTriedAgain,
+      needsPerson: record.needsPerson === true || waitsForPerson(record) || isTriedAgain,
       why: isTriedAgain ? before.why : { reason, message },
       since: at[state],
       // The service is not needed for complete content.

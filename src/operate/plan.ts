@@ -2,6 +2,7 @@
 import { handoffOf, type MailboxSettings, type Settings } from "../config/settings.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
+import { lacksMode } from "../mailbox/modes.ts";
 import { isTooEarlyFor } from "../mailbox/since.ts";
 import { staysEnded } from "../mailbox/take-up.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
@@ -10,6 +11,7 @@ import {
   expiryOf,
   hasEnded,
   isHeld,
+  modeText,
   shownFolder,
   type TransferRecord,
   waitLeftMs,
@@ -52,7 +54,10 @@ export async function* planMailbox(
     () => peek.start(mailbox.name),
     () => nowMs,
   );
-  for (const entry of listed) {
+  const namesModes = listed.some(({ securityMode }) => securityMode.is === "given");
+  const isNone = !namesModes || mailbox.rulesWithoutMode === true;
+  for (const found of listed) {
+    const entry = lacksMode(found) && isNone ? { ...found, securityMode: { is: "none" } as const } : found;
     const { trackingId, sender = "", state } = entry;
     const known = await peek.find({ mailbox: mailbox.name, trackingId });
     const isOver = known !== undefined && hasEnded(known) && staysEnded(known, nowMs);
@@ -82,11 +87,11 @@ async function decide(
   entry: ListedTransfer,
   open: TransferRecord | undefined,
 ): Promise<Decision> {
-  const { securityMode, expires, sender = "", subject = open?.subject } = entry;
+  const { securityMode: mode, expires, sender = "", subject = open?.subject } = entry;
   const waits = open && whyItWaits(tools, open, expires?.toISOString());
   if (waits !== undefined) return waits;
   const password = open?.complete === undefined ? await passwordFor(tools, entry, open) : "not needed";
-  const obstacle = takesAnyPassword(securityMode) ? undefined : `its security mode is ${securityMode}`;
+  const obstacle = takesAnyPassword(mode) ? undefined : `its security mode is ${modeText(mode) ?? mode.is}`;
   const lacksPassword = { plan: "password", because: open?.message ?? obstacle } as const;
   // It is not tried again before a password is there.
   if (open !== undefined && waitsForPassword(open) && password === undefined) return lacksPassword;
@@ -137,7 +142,7 @@ async function passwordFor(
   const { passwordAttempts } = mailbox;
   const spent = await peekLedger(settings).attempts.spent(trackingId, name, passwordAttempts);
   const recipient = findRecipient(recipients, mailbox.email);
-  const securityMode = open?.securityMode ?? entry.securityMode;
+  const securityMode = open?.securityMode || modeText(entry.securityMode);
   const hasNoPassword = passwordMode?.toUpperCase() === "NONE";
   const record = { trackingId, sender, securityMode, hasNoPassword };
   const query = { mailbox, service, record, link: async () => recipient?.downloadUrl };

@@ -3,7 +3,7 @@ import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import type { PasswordRule } from "../model/mailbox.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { modeOf, type TransferRecord } from "../model/record.ts";
 import { passwordOfLink, takesAnyPassword } from "../model/transfer.ts";
 import type { PasswordRequest } from "./request.ts";
 import { type HandDrop, readDrop, readKept } from "./stored.ts";
@@ -45,7 +45,7 @@ export async function* findCandidates(
     const dropped = await readDrop(path);
     if (dropped !== undefined) yield { ...dropped, source: "drop", path };
   }
-  if (!takesAnyPassword(record.securityMode)) return;
+  if (!takesAnyPassword(modeOf(record))) return;
   const link = await query.link();
   const carried = link && passwordOfLink(link);
   if (carried !== undefined) yield { password: carried, source: "link" };

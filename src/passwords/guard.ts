@@ -4,7 +4,7 @@ import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { PasswordRule } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
-import { hasEnded, type TransferRecord } from "../model/record.ts";
+import { hasEnded, modeOf, type TransferRecord } from "../model/record.ts";
 import { takesAnyPassword } from "../model/transfer.ts";
 import { type Candidate, type CandidateQuery, findCandidates } from "./candidates.ts";
 import { pathOfDrop, pathsOfDrops } from "./stored.ts";
@@ -59,7 +59,7 @@ export function explain(
   obstacle: Permission,
 ): string {
   const supply = commandFor("password", trackingId);
-  const orRule = takesAnyPassword(securityMode) ? ", or add a rule" : "";
+  const orRule = takesAnyPassword(modeOf({ securityMode })) ? ", or add a rule" : "";
   if (spent.spent === 0) return `No password is known for it: supply it with ${supply}${orRule}.`;
   const refused = describeSpent(spent);
   if (obstacle === "exhausted" || spent.spent >= spent.allowed) {

@@ -6,6 +6,7 @@ import * as v from "valibot";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import {
+  type ListedField,
   type ListedTransfer,
   type Recipient,
   TRANSFER_STATES,
@@ -137,11 +138,11 @@ function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
   return v.fallback(v.nullish(schema), undefined);
 }
 
-/** Only a missing or empty name is no mode: a value that is not text is a mode that Inlet does not know. */
+/** Only a missing or empty name says nothing: a value that is not text is a mode that Inlet does not know. */
 const ModeName = v.pipe(
   v.nullish(v.unknown(), ""),
   v.transform((name) => (typeof name === "string" ? name.trim().slice(0, MAX_CHARACTERS) : "unknown")),
-  emptyAsMissing,
+  v.transform((value): ListedField<string> => (value === "" ? { is: "unknown" } : { is: "given", value })),
 );
 
 const Listed = v.pipe(
@@ -172,20 +173,18 @@ const Listed = v.pipe(
       cc: transfer?.recipients?.cc ?? [],
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
-      securityMode: transfer?.securityMode?.name,
-      messageFile: messageFileOf(transfer?.confidentialMessageFileId),
-      messageFileId: v.is(Id, transfer?.confidentialMessageFileId)
-        ? transfer.confidentialMessageFileId
-        : undefined,
+      securityMode: transfer?.securityMode?.name ?? { is: "unknown" },
+      message: messageOf(transfer?.confidentialMessageFileId),
       subject: transfer?.notificationMessage?.subject,
     }),
   ),
 );
 
-/** Only `null` means none. A missing or empty id, or a boolean, says nothing: `undefined`. */
-function messageFileOf(id: unknown): ListedTransfer["messageFile"] {
-  if (id === null) return "none";
-  return id === undefined || id === "" || typeof id === "boolean" ? undefined : "present";
+/** Only `null` means none. A missing or empty id, or a boolean, says nothing. */
+function messageOf(id: unknown): ListedTransfer["message"] {
+  if (id === null) return { is: "none" };
+  if (id === undefined || id === "" || typeof id === "boolean") return { is: "unknown" };
+  return { is: "given", value: v.is(Id, id) ? id : undefined };
 }
 
 /** An entry of the deprecated list of sent transfers. `href`: the address of its status. */

@@ -9,7 +9,7 @@ import { DONE } from "../model/job.ts";
 import type { Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { safeNames } from "../model/names.ts";
-import { MODE, type TransferRecord, waitsForPassword } from "../model/record.ts";
+import { MODE, modeOf, NO_MODE, waitsForPassword } from "../model/record.ts";
 import { factsOf } from "../model/route.ts";
 import { type TransferFile, takesAnyPassword } from "../model/transfer.ts";
 import type { Proof } from "../passwords/port.ts";
@@ -60,7 +60,7 @@ export async function openTransfer(run: Run): Promise<Step<Plan>> {
     onRefused: () => tools.emit({ type: "password-refused", record: run.record }),
   };
   const proof = await tools.passwords.prove(request, signal);
-  if (proof.kind === "waiting") return { kind: "wait", facts: whyWaiting(run.record, proof), next: DONE };
+  if (proof.kind === "waiting") return { kind: "wait", facts: whyWaiting(run, proof), next: DONE };
   run.password = proof.password;
   const access = accessWith(transferId, proof.password);
   const listing = service.files(access, signal, (count) => {
@@ -118,12 +118,21 @@ function chooseWay(fetch: Mailbox["fetch"], files: readonly PlannedFile[], bytes
   return count >= ZIP_FROM_FILES && bytes < count * ZIP_BELOW_AVERAGE_BYTES ? "zip" : "files";
 }
 
-function whyWaiting({ securityMode }: TransferRecord, proof: Proof<unknown> & { kind: "waiting" }) {
-  const { message, obstacle: password } = proof;
-  if (securityMode === undefined || takesAnyPassword(securityMode))
-    return { reason: "password", message, password };
-  const fault = new Fault("SECURITY_MODE", { detail: JSON.stringify(securityMode.slice(0, 80)) });
-  return { reason: MODE, code: fault.code, message: `${describeFault(fault)} ${message}`, password };
+function whyWaiting(run: Run, { message, obstacle: password }: Proof<unknown> & { kind: "waiting" }) {
+  const { reason, fault } = obstacleIn(run);
+  if (fault === undefined) return { reason, message, password };
+  return { reason, code: fault.code, message: `${describeFault(fault)} ${message}`, password };
+}
+
+/** Why it waits if no person has supplied its password. `fault`: why no rule's password is sent. */
+function obstacleIn({ record, source }: Run): { readonly reason: string; readonly fault?: Fault } {
+  const mode = modeOf(record);
+  if (takesAnyPassword(mode)) return { reason: "password" };
+  const isAnswered = source.mailbox.rulesWithoutMode !== undefined;
+  if (mode.is !== "given" && !isAnswered) return { reason: NO_MODE, fault: new Fault("MODE_UNKNOWN") };
+  const detail =
+    mode.is === "given" ? JSON.stringify(mode.value.slice(0, 80)) : "the service does not name it";
+  return { reason: MODE, fault: new Fault("SECURITY_MODE", { detail }) };
 }
 
 function checkLimits(files: number, bytes: number, { maxFiles, maxTransferBytes }: Limits): void {
@@ -140,7 +149,7 @@ export async function refusePassword(run: Run): Promise<void> {
 
 /** Whether the transfer waits for a password, and another attempt would change nothing. */
 export async function waitsIdly(run: Run): Promise<boolean> {
-  if (!waitsForPassword(run.record)) return false;
+  if (!waitsForPassword(run.record) || run.record.reason !== obstacleIn(run).reason) return false;
   // The attempt fails in the same way, and handles the fault.
   return run.tools.passwords.isIdle(requestOf(run), run.signal).catch(() => false);
 }

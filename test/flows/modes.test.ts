@@ -2,13 +2,18 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Scenario, TransferPlan } from "../../simulator/scenario.ts";
+import type { Misbehaviour, Scenario, TransferPlan } from "../../simulator/scenario.ts";
+import type { Settings } from "../../src/config/settings.ts";
+import { WANTED_FIELDS } from "../../src/mailbox/list-fields.ts";
+import type { Status } from "../../src/model/status.ts";
+import { peekStatus } from "../../src/operate/status.ts";
+import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
-import { runOnce } from "../support/daemon.ts";
+import { runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { openMailbox, openTransfer } from "../support/one-mailbox.ts";
+import { openBehind, openMailbox, openTransfer } from "../support/one-mailbox.ts";
 import { transferPlan } from "../support/service.ts";
-import { PASSWORD } from "../support/settings.ts";
+import { PASSWORD, pageSettings } from "../support/settings.ts";
 
 const BURNS = { wrongPasswords: { limit: 1, reaction: "delete" } } as const;
 
@@ -60,6 +65,168 @@ describe("I3 no burnt transfers: a transfer of another security mode", () => {
       await runOnce(settings);
     }
     expect(simulator.totals().info).toBe(0);
+  });
+});
+
+describe("I3 no burnt transfers: a mode that no list gives is unknown", () => {
+  const [T0, T1] = ["t0", "t1"].map((trackingId) => transferPlan({ trackingId }));
+  const QUICK = transferPlan({ trackingId: "t1", securityMode: "QUICK", password: "agreed 42" });
+  const isList = ({ pathname }: URL) => pathname.endsWith("received-transfers");
+  const isAlone = ({ search }: URL) => search.includes("fields=trackingId%2Ctransfer%28securityMode%29");
+  const isAskedAlone = (url: URL) => isAlone(url) && url.searchParams.get("page") === "1";
+
+  type Entry = { trackingId: string; transfer?: Record<string, unknown> };
+  /** Behind an intermediary that changes entries. `loses`: whether it does so with an entry of this list. */
+  const openLossy = (loses: (trackingId: string, url: URL) => boolean, field = "securityMode") => {
+    const rewrite = (url: URL, body: string) => {
+      if (!isList(url) || !body.startsWith('{"data"')) return undefined;
+      const data = (JSON.parse(body).data as Entry[]).map(({ transfer, ...entry }) => {
+        const { [field]: _, ...kept } = transfer ?? {};
+        return { ...entry, transfer: loses(entry.trackingId, url) ? kept : transfer };
+      });
+      return { json: { data } };
+    };
+    return openBehind(rewrite, {}, { ...BURNS, transfers: [T0 as TransferPlan] }, { http: pageSettings() });
+  };
+  const withAnswer = (settings: Settings, rulesWithoutMode: boolean): Settings => ({
+    ...settings,
+    mailboxes: settings.mailboxes.map((mailbox) => ({ ...mailbox, rulesWithoutMode })),
+  });
+
+  test.each<readonly [string, Misbehaviour]>([
+    ["error pages", { kind: "html", status: 500 }],
+    ["cut connections", { kind: "reset" }],
+    ["a firewall's 403", { kind: "html", status: 403 }],
+    ["a firewall's 400", { kind: "html", status: 400 }],
+    ["the service's own error about something else", { kind: "error", status: 500, errorCode: 5000 }],
+    ["the service's own 404", { kind: "error", status: 404, errorCode: 2003 }],
+  ])("three lists fail with %s: nothing less is asked for", async (_, does) => {
+    const { simulator, front, settings } = await openLossy(() => false);
+    await runOnce(settings);
+    simulator.addTransfer(QUICK);
+    simulator.addFault({ on: "received", times: 3, does });
+    for (let round = 0; round < 4; round++) await runOnce(settings);
+    expect(simulator.totals().info).toBe(1);
+    const fields = front.seen.filter(isList).map(({ searchParams }) => searchParams.get("fields"));
+    expect(new Set(fields)).toEqual(new Set([WANTED_FIELDS]));
+  });
+
+  test("the service's own word about the fields leaves out one group after the other, the mode last", async () => {
+    const { simulator, front, settings } = await openLossy(() => false);
+    simulator.addFault({
+      on: "received",
+      times: 3,
+      does: { kind: "error", status: 400, errorCode: 1004 },
+    });
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.stateOf("t0")).toBe("delivered");
+    const polls = () => front.seen.filter(isList).map(({ search }) => decodeURIComponent(search));
+    expect(
+      polls()
+        .slice(0, 4)
+        .map((it) => it.replace(/.*transfer\(|[^a-z]*$/gi, "")),
+    ).toEqual([
+      "expirationDate,confidentialMessageFileId,securityMode(name,config(passwordMode)),notificationMessage(subject",
+      "expirationDate,confidentialMessageFileId,securityMode(name,config(passwordMode",
+      "expirationDate,securityMode",
+      "securityMode",
+    ]);
+    // It was refused in one poll only.
+    await expect.poll(() => polls().at(-1)).toContain("notificationMessage");
+  });
+
+  test("an intermediary that takes it out of one list: it is asked for once more, alone", async () => {
+    const { simulator, front, settings } = await openLossy((id, url) => id === "t1" && !isAlone(url));
+    await runOnce(settings);
+    simulator.addTransfer(QUICK);
+    const daemon = await runOnce(settings);
+    expect(daemon.changes.at(-1)).toMatchObject({ reason: "mode", securityMode: "QUICK" });
+    expect(front.seen.filter(isAskedAlone)).toHaveLength(1);
+    expect(simulator.totals().info).toBe(1);
+  });
+
+  test("an intermediary that always takes it out: one trouble for the service, until a person answers", async () => {
+    const { simulator, settings } = await openLossy((id) => id !== "t0");
+    await runOnce(settings);
+    for (const trackingId of ["t1", "t2", "t3"]) simulator.addTransfer({ ...QUICK, trackingId });
+    const daemon = startDaemon(settings);
+    await expect
+      .poll(() => daemon.changes.filter(({ reason }) => reason === "no-mode").length)
+      .toBeGreaterThanOrEqual(3);
+    const read = async () => (await readApi(`${await daemon.page}api/status`)) as Status;
+    await expect.poll(async () => (await read()).troubles).toMatchObject([{ code: "MODE_UNKNOWN" }]);
+    expect((await read()).totals).toMatchObject({ attention: 0, queued: 3 });
+    expect((await read()).troubles[0]?.advice).toContain("service.rulesWithoutMode");
+    expect((await peekStatus(settings)).troubles).toMatchObject([{ code: "MODE_UNKNOWN" }]);
+    await daemon.reload(withAnswer(settings, false));
+    await expect.poll(async () => (await read()).totals.attention).toBe(3);
+    expect((await read()).troubles).toEqual([]);
+    expect(simulator.totals().info).toBe(1);
+    await daemon.reload(withAnswer(settings, true));
+    await expect.poll(() => simulator.totals().info).toBeGreaterThan(1);
+  });
+
+  test("a mode that arrives later counts, and the trouble is over", async () => {
+    let loses = true;
+    const { simulator, settings } = await openLossy((id) => id === "t1" && loses);
+    await runOnce(settings);
+    simulator.addTransfer(T1 as TransferPlan);
+    const daemon = startDaemon(settings);
+    await expect.poll(() => daemon.changes.at(-1)?.reason).toBe("no-mode");
+    loses = false;
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+    expect(((await readApi(`${await daemon.page}api/status`)) as Status).troubles).toEqual([]);
+  });
+
+  test("a service that has never named one has none: rules apply, and a restart need not find it out again", async () => {
+    let isOld = true;
+    const { simulator, front, settings } = await openLossy((id) => isOld || id === "t2");
+    expect((await runOnce(settings)).stateOf("t0")).toBe("delivered");
+    expect(front.seen.filter(isAskedAlone)).toHaveLength(3);
+    simulator.addTransfer(T1 as TransferPlan);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    expect(front.seen.filter(isAskedAlone)).toHaveLength(3);
+    // Once it has named one, a missing one is unknown, also after a restart.
+    isOld = false;
+    await runOnce(settings);
+    isOld = true;
+    simulator.addTransfer({ ...QUICK, trackingId: "t2" });
+    expect((await runOnce(settings)).changes.at(-1)).toMatchObject({ reason: "no-mode" });
+  });
+
+  test("what is known of one version of a service does not count for another one", async () => {
+    const { simulator, front, settings } = await openLossy(() => true);
+    await runOnce(settings);
+    simulator.addFault({
+      on: "status",
+      times: "always",
+      does: { kind: "alter", path: "apiVersions.uiApiVersions.0.minor", value: 99 },
+    });
+    simulator.addTransfer(T1 as TransferPlan);
+    expect((await runOnce(settings)).stateOf("t1")).toBe("delivered");
+    expect(front.seen.filter(isAskedAlone)).toHaveLength(6);
+  });
+
+  test("I7 nothing silent: three lists that fail hide no message that the service refuses", async () => {
+    const { simulator, settings } = await openLossy(() => false);
+    await runOnce(settings);
+    simulator.addTransfer(transferPlan({ trackingId: "t1", message: "for you alone" }));
+    simulator.addFault({ on: "received", times: 3, does: { kind: "html", status: 500 } });
+    const refuses = { kind: "error", status: 403, errorCode: 3010 } as const;
+    simulator.addFault({ on: "eml", times: "always", does: refuses });
+    for (let round = 0; round < 4; round++) await runOnce(settings);
+    expect((await peekStatus(settings)).attention).toMatchObject([
+      { trackingId: "t1", reason: "MESSAGE_REFUSED" },
+    ]);
+  });
+
+  test("I7 nothing silent: without the mark of a message, the message is asked for", async () => {
+    const { simulator, settings } = await openLossy((id) => id === "t1", "confidentialMessageFileId");
+    await runOnce(settings);
+    simulator.addTransfer(transferPlan({ trackingId: "t1", message: "for you alone" }));
+    const { folder = "" } = (await runOnce(settings)).changes.at(-1) ?? {};
+    const manifest = JSON.parse(await readFile(join(settings.inbox, folder, "transfer.json"), "utf8"));
+    expect(manifest).toMatchObject({ trackingId: "t1", message: "present" });
   });
 });
 

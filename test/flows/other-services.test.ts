@@ -185,20 +185,34 @@ describe("a confidential message is not lost", () => {
 });
 
 describe("a list", () => {
+  test.each([1002, 1004])(
+    "is read without undocumented fields if these are answered with error %i",
+    async (errorCode) => {
+      const refusal = { status: 400, json: { errorCode, errorMessage: "fields" } };
+      const { front, settings } = await openBehind((url) => (asksForMessages(url) ? refusal : undefined));
+      await startAndDeliver(settings);
+      const polls = () => front.seen.filter(isActiveList).length;
+      const before = polls();
+      await expect.poll(polls).toBeGreaterThan(before + 12);
+      // Two polls have found out the same.
+      expect(front.seen.filter(asksForMessages)).toHaveLength(4);
+    },
+  );
+
   test.each([
-    ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }],
-    ["a page with 500", { status: 500, text: "<html>", headers: { "content-type": "text/html" } }],
-    ["no data", { json: { data: null } }],
-    ["nothing", { text: "" }],
-  ] as const)("is read without undocumented fields if these are answered with %s", async (_case, answer) => {
-    const { front, settings } = await openBehind((url) => (asksForMessages(url) ? answer : undefined));
-    await startAndDeliver(settings);
-    const polls = () => front.seen.filter(isActiveList).length;
-    const before = polls();
-    await expect.poll(polls).toBeGreaterThan(before + 3);
-    // An answer of a proxy may change.
-    if ("json" in answer) expect(front.seen.filter(asksForMessages)).toHaveLength(1);
-  });
+    ["its own 500", { status: 500, json: { errorCode: 5000, errorMessage: "no" } }, "SERVER_FAULT"],
+    ["a page with 400", { status: 400, text: "<html>" }, "BAD_REQUEST"],
+    ["no data", { json: { data: null } }, "BAD_ANSWER"],
+    ["nothing", { text: "" }, "BAD_ANSWER"],
+  ] as const)(
+    "is not read without the wanted fields if these are answered with %s",
+    async (_, answer, code) => {
+      const { front, settings } = await openBehind((url) => (asksForMessages(url) ? answer : undefined));
+      const { reports } = await runOnce(settings);
+      expect(reports).toEqual([`orders@example.com: ${code}`]);
+      expect(front.seen.filter(isList).every(asksForMessages)).toBe(true);
+    },
+  );
 
   test("of transfers that the service does not serve leads to rarer and rarer attempts", async () => {
     const { front, settings } = await openBehind((url, body) => {

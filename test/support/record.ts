@@ -14,6 +14,7 @@ export function makeRecord(facts: Partial<TransferRecord> = {}): TransferRecord 
     until: undefined,
     expires: undefined,
     passwordInLink: false,
+    securityMode: "ONE_TIME_PASSWORD",
     folder: undefined,
     round: 1,
     attempts: 0,

@@ -57,6 +57,7 @@ export function mailboxSettings(
       acceptLanguage: "en",
       userAgent: "inlet/test",
       idListForm: "repeat",
+      rulesWithoutMode: undefined,
       ca: undefined,
       cert: undefined,
       key: undefined,

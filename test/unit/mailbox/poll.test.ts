@@ -128,6 +128,7 @@ function setUp({ isNew = false } = {}) {
         notes.set(record.trackingId, record);
         return true;
       },
+      services: { has: async () => true, add: async () => true },
       nameOf: ({ trackingId }: { readonly trackingId: string }) => trackingId,
       note: () => {},
       flush: async () => {},
@@ -174,9 +175,8 @@ function entryOf(trackingId: string): ListedTransfer {
     cc: [],
     expires: undefined,
     passwordMode: undefined,
-    securityMode: undefined,
-    messageFile: undefined,
-    messageFileId: undefined,
+    securityMode: { is: "given", value: "ONE_TIME_PASSWORD" },
+    message: { is: "unknown" },
   };
 }
 

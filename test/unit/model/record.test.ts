@@ -1,7 +1,7 @@
 /** What records, tokens, links and the headline of a status say. */
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
-import { expiryOf, UNKNOWN_EXPIRY_MS, waitLeftMs } from "../../../src/model/record.ts";
+import { expiryOf, modeOf, modeText, UNKNOWN_EXPIRY_MS, waitLeftMs } from "../../../src/model/record.ts";
 import { headlineOf, type MailboxStatus, type Status, type Trouble } from "../../../src/model/status.ts";
 import { findRenewal } from "../../../src/model/token.ts";
 import { passwordOfLink, takesAnyPassword } from "../../../src/model/transfer.ts";
@@ -62,15 +62,19 @@ test.each([
 });
 
 test.each([
-  [undefined, true],
+  // No list has named it.
+  [undefined, false],
+  // The service names none.
+  ["", true],
   ["ONE_TIME_PASSWORD", true],
   ["oneTimePassword", true],
   ["one-time password", true],
   ["QUICK", false],
   ["ONE_TIME_PASSWORD_AND_EID", false],
   ["unknown", false],
-])("the security mode %s takes a password of a rule: %s", (mode, isTaken) => {
-  expect(takesAnyPassword(mode)).toBe(isTaken);
+])("the security mode %j takes a password of a rule: %s", (securityMode, isTaken) => {
+  const mode = modeOf({ securityMode });
+  expect([takesAnyPassword(mode), modeText(mode)]).toEqual([isTaken, securityMode]);
 });
 
 const trouble = { what: "disk" } as Trouble;

@@ -132,9 +132,9 @@ describe("lists", () => {
       state: "active",
       sender: "anna@a.example",
       subject: "matter",
-      securityMode: "ONE_TIME_PASSWORD",
+      securityMode: { is: "given", value: "ONE_TIME_PASSWORD" },
       passwordMode: "MANUAL",
-      messageFile: "present",
+      message: { is: "given" },
     });
     expect(entry?.recipients.map(({ mail }) => mail)).toEqual([BOX, "other@example.com"]);
     expect(entry?.recipients.map(({ downloadUrl }) => downloadUrl !== undefined)).toEqual([true, false]);
@@ -164,9 +164,9 @@ describe("lists", () => {
     [
       "hides messages",
       { hidesMessages: true },
-      { messageFile: undefined, securityMode: "ONE_TIME_PASSWORD" },
+      { message: { is: "unknown" }, securityMode: { is: "given", value: "ONE_TIME_PASSWORD" } },
     ],
-    ["has no modes", { hasNoModes: true }, { messageFile: "present", securityMode: undefined }],
+    ["has no modes", { hasNoModes: true }, { message: { is: "given" }, securityMode: { is: "unknown" } }],
   ])("of a service that %s", async (_, habits, expected) => {
     const { run, list } = makeScene({ habits });
     expect((await run(list)).value).toMatchObject([expected]);
@@ -379,15 +379,15 @@ describe("weather", () => {
   });
 
   test.each<[Mood, readonly string[]]>([
-    ["forgetful", ["0", "1 2 ONE_TIME_PASSWORD present"]],
+    ["forgetful", ["0", "1 2 given given"]],
     ["cutting", ["BAD_ANSWER"]],
     [
       "stripping",
       [
-        "1 0 ONE_TIME_PASSWORD present",
-        "1 2 ONE_TIME_PASSWORD present",
-        "1 2 ONE_TIME_PASSWORD undefined",
-        "1 2 undefined present",
+        "1 0 given given",
+        "1 2 given given",
+        "1 2 given unknown",
+        "1 2 unknown given",
       ],
     ],
   ])("%s: lists differ", async (mood, expected) => {
@@ -397,8 +397,7 @@ describe("weather", () => {
       service.weather = everywhere(mood);
       const { value, code } = await run(list);
       const facts = value?.map(
-        ({ recipients, securityMode, messageFile }) =>
-          `1 ${recipients.length} ${securityMode} ${messageFile}`,
+        ({ recipients, securityMode, message }) => `1 ${recipients.length} ${securityMode.is} ${message.is}`,
       );
       seen.add(code ?? (facts?.join() || "0"));
     }
