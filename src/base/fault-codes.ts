@@ -164,7 +164,7 @@ export const FAULT_CODES = {
     WORK_NOT_OURS:
       "The work folder is not safe to use. Nothing was changed. Run Inlet as the user who owns the folder. If Inlet already runs as that user, another user has interfered: inspect the work folder, and check who may write to the folder above it.",
     WORK_OLDER:
-      "An older, incompatible version of Inlet wrote this work folder. Nothing was changed. Let the older version deliver its open transfers. Then set since: now for every mailbox, so that transfers that are still listed are not delivered again, and move the work folder away.",
+      "An older, incompatible version of Inlet wrote this work folder. Nothing was changed. Let the older version deliver its open transfers. Then move the work folder away, and say inlet adopt, so that transfers that are still listed are not delivered again.",
     LINKS_MISSING:
       "The work folder's file system has no hard links, so only one process may use it. Set queue: embedded, or put inbox and work on another file system.",
     WORK_NEWER:
@@ -190,9 +190,9 @@ export const FAULT_CODES = {
   }),
   ...faults("command", "fatal", "person", {
     WORK_LOST:
-      "The work folder of this inbox is missing. Nothing was changed: without the ledger in that folder, Inlet would deliver every listed transfer again. Mount the disk of the work folder, move the folder back, or restore it from a backup.",
+      "The work folder is missing, or is another one. Nothing was changed: without its ledger, Inlet would deliver every listed transfer again. Mount its disk, move it back, or restore it from a backup. If it is lost, decide with inlet adopt or inlet anew.",
     WORK_RESTORED:
-      "The ledger in the work folder is an older copy. Nothing was changed: Inlet would deliver again every transfer that the older copy does not record. Restore a newer copy of the work folder. Or, to accept the older copy, remove the file that the message names.",
+      "The ledger in the work folder is an older copy. Nothing was changed: Inlet would deliver again every transfer that the older copy does not record. Restore a newer copy of the work folder. Without one, decide with inlet adopt or inlet anew.",
   }),
   ...faults("command", "retry", "none", {
     DAEMON_UNREACHABLE:
@@ -310,6 +310,8 @@ export const FAULT_CODES = {
       "An expected transfer did not arrive. Ask the sender. This message disappears when one arrives.",
     MAILBOX_PAUSED:
       "An operator has paused the mailbox. It is not polled, and its transfers may expire. Resume it with inlet resume.",
+    RECORDS_MISSING:
+      "Transfers may have been delivered before, and their records are missing. Look at what the consumers of the inbox have. Then say inlet adopt, which leaves these transfers out, or inlet anew, which delivers them, perhaps once more.",
     ENTRIES_UNUSABLE:
       "Entries of the service's list cannot be used. These transfers are not downloaded; the message says why.",
     VERIFICATION_ENDS:

@@ -8,7 +8,7 @@ import { followSettings } from "../config/watch.ts";
 import { type DaemonOptions, runDaemon } from "../daemon.ts";
 import { type Host, openHost } from "../host/systemd.ts";
 import type { Emit } from "../model/events.ts";
-import { IGNORED, type TransferRecord } from "../model/record.ts";
+import { isUnwanted, type TransferRecord } from "../model/record.ts";
 import { PLANS } from "../model/views.ts";
 import { createLog, isJournal, type Log, limitLog } from "../observe/log.ts";
 import { addExitCodes, type Context, type Outcome, outcomeOfFault, type Runner } from "./command.ts";
@@ -114,7 +114,7 @@ async function runOnce(context: Context, options: RunOptions): Promise<Outcome> 
   }).finally(() => limited.close());
   const ended = [...last.values()];
   const count = (state: string) => ended.filter((record) => record.state === state).length;
-  const ignored = ended.filter(({ reason }) => reason === IGNORED).length;
+  const ignored = ended.filter(isUnwanted).length;
   const gone = count("gone") - ignored;
   if (options.json) {
     const facts = ended.map((record) => Object.fromEntries(PRINTED.map((key) => [key, record[key]])));

@@ -139,7 +139,8 @@ function mayBeOfDisk(event: DaemonEvent): boolean {
 
 /** Whether a failed start is repeated. `wasOpen`: an earlier start has succeeded, so the disk's refusal is no wrong setting. */
 export function mayRecover(fault: Fault, wasOpen: boolean): boolean {
-  if (fault.code === "WORK_LOST") return true;
+  // It waits for the disk, or for an operator's answer.
+  if (fault.code === "WORK_LOST" || fault.code === "WORK_RESTORED") return true;
   if (!isOfDisk(fault)) return false;
   return wasOpen || ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
 }

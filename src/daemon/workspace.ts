@@ -4,32 +4,38 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { clearTemporaries, createDurably, makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { readFile } from "../base/files.ts";
+import { readFile, rm } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
-import { groupsOf, handoffOf, inboxesOf, type MailboxSettings } from "../config/settings.ts";
+import { groupsOf, handoffOf, inboxesOf, type MailboxSettings, targetsOf } from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
 import { openInbox } from "../inbox/inbox.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
+import { holdDeliveries } from "../inbox/traces.ts";
 import {
+  type Answers,
+  demandAnswers,
   demandKnownFormat,
   demandSame,
   demandWork,
   demandWritable,
   findExposed,
   findExposedState,
+  identifyWork,
   type KnownFolders,
-  memoryOf,
+  readWorkId,
   rememberWork,
+  watermarkOf,
 } from "../inbox/work-folder.ts";
 import { openLedger } from "../ledger/ledger.ts";
 import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
+import { noteDoubt } from "../ledger/starts.ts";
 import type { Emit } from "../model/events.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import { actorOf } from "../model/order.ts";
-import { hasEnded } from "../model/record.ts";
+import { ADOPTED, hasEnded, IGNORED, withState } from "../model/record.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 import { openPasswords, type PasswordsOptions } from "../passwords/passwords.ts";
 import type { CoRecipients } from "../passwords/port.ts";
@@ -67,7 +73,7 @@ export async function openWorkspace(
   if (known !== undefined) await demandSame(known);
   closeDisks(undefined);
   if (known !== undefined) await demandWritable(known);
-  await demandWork(settings);
+  const answers = await demandWork(settings);
   await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
   await makeFolderDurably(root, handoff.folderMode, "shared");
@@ -80,7 +86,14 @@ export async function openWorkspace(
   const membership = scope.adopt(await joinMembers(work, state, process), (joined) => joined.leave());
   const { temporary, staging } = ledgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
-  const folders = await rememberWork(settings, temporary);
+  const isFresh = answers === undefined && (await readWorkId(work)) === undefined;
+  // Without an id, the next start looks again.
+  if (isFresh && (await holdDeliveries(targetsOf(settings)))) {
+    const verdicts = settings.mailboxes.map(({ name }) => [name, "ask"] as const);
+    await noteDoubt(work, verdicts, temporary);
+  }
+  const folders = await identifyWork(settings, temporary);
+  let accepted: Answers | undefined;
   const ledger = await openLedger({
     work,
     root,
@@ -89,9 +102,24 @@ export async function openWorkspace(
     folderMode: (record) => handoffOf(live.now, record).folderMode,
     services: () => live.now.mailboxes.map(idOf),
     folderGroup: (record) => handoffOf(live.now, record).gid,
-    watermark: { path: `${memoryOf(settings)}.last`, id: folders.id },
+    watermark: {
+      path: watermarkOf(folders),
+      id: folders.id,
+      async accepts(older) {
+        const { mailboxes } = settings;
+        accepted = answers ?? (await demandAnswers(settings, { ...older, mailboxes }));
+        return true;
+      },
+    },
   });
   scope.adopt(ledger, (it) => it.close());
+  const decided = answers ?? accepted;
+  if (decided !== undefined) {
+    await adoptRecords(ledger, work, decided, nowMs);
+    await noteDoubt(work, decided, temporary);
+  }
+  if (accepted !== undefined) await ledger.acceptOlder();
+  await rememberWork(settings);
   const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
   // An inbox that was used before is not created again: its disk may not be mounted.
   if (known === undefined) await inbox.prepare(inboxesOf(settings));
@@ -111,6 +139,22 @@ export async function openWorkspace(
       coRecipients: coRecipientsAmong(() => live.now.mailboxes, ledger),
     }),
   };
+}
+
+/**
+ * What is open in this ledger may have been delivered since. Where that is adopted, neither a download nor a stage goes on.
+ * May be called twice.
+ */
+async function adoptRecords(ledger: Ledger, work: string, decided: Answers, nowMs: number): Promise<void> {
+  const adopted = new Set(
+    [...decided].flatMap(([name, word]) => (word === "adopt" ? mailboxIdOf(name) : [])),
+  );
+  if (adopted.size === 0) return;
+  for await (const record of ledger.open(() => {})) {
+    if (!adopted.has(mailboxIdOf(record.mailbox))) continue;
+    await ledger.end(withState(record, "gone", nowMs, { reason: IGNORED, message: ADOPTED }));
+  }
+  await rm(ledgerPaths(work).staging, { recursive: true, force: true });
 }
 
 export type Workspace = Awaited<ReturnType<typeof openWorkspace>>;

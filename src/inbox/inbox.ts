@@ -1,8 +1,9 @@
 /** Opens the inboxes: their folders, and the room on their disk. */
 
+import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { stat, statfs } from "../base/files.ts";
+import { stat, statfs, tryLstat } from "../base/files.ts";
 import { demandGroup, type NewInbox, prepareInbox } from "./reach.ts";
 import { clearAsides, type Delivery, removeDelivered } from "./removal.ts";
 
@@ -55,6 +56,10 @@ export async function openInbox(root: string, staging: string, minFreeBytes: () 
       for (const gid of gids) await demandGroup(gid, staging);
     },
     isHere,
+    /** Whether there is a folder, and no link, at this path from an inbox's root. */
+    async hasFolder(path: string, inbox = root): Promise<boolean> {
+      return (await tryLstat(join(inbox, path)))?.isDirectory() === true;
+    },
     /** As `removeDelivered` of `removal.ts`. */
     removeDelivered: (delivery: Delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),
     /** Finishes removals that a crash cut short. `onFailed` gets the error of each folder that cannot be removed. */

@@ -4,16 +4,30 @@
  *
  * The work folder holds the ledger. With another folder in its place, everything that the service still lists would be
  * delivered again; through a link, Inlet would write elsewhere. So the folder carries an id that no other user can
- * read, and the state folder remembers the id of each inbox's work folder. Numbers of devices are used again, and identify
- * nothing.
+ * read, and the state folder remembers in which work folder each inbox and each mailbox was served last. Numbers of devices
+ * are used again, and identify nothing.
  */
 import { createHash } from "node:crypto";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { createDurably, exists, makeFolderDurably, replaceDurably, temporaryName } from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
-import { lstat, mkdir, readdir, rm, rmdir, stat, statfs, tryReadFile, writeFile } from "../base/files.ts";
+import {
+  lstat,
+  mkdir,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  statfs,
+  tryReadFile,
+  writeFile,
+} from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
+import { type Actor, type Decision, isDecision } from "../model/order.ts";
+import { canonicalAddress } from "../model/transfer.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
 const FORMAT = 4;
@@ -24,19 +38,99 @@ export interface Folders {
   readonly state: string;
 }
 
+/** What identifies a mailbox, whatever its name is. */
+interface ServedMailbox {
+  readonly name: string;
+  readonly email: string;
+  readonly service: { readonly baseUrl: URL };
+}
+
+/** The folders, and the mailboxes that are served in them. */
+export interface Served extends Folders {
+  readonly mailboxes: readonly ServedMailbox[];
+}
+
 /**
- * Called before anything is created. Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs
- * to another user, and `WORK_LOST` if the folder is missing or is not the one that this inbox had before.
+ * A question about records that are gone or older. Nothing is changed until an operator has answered it for each of these
+ * mailboxes.
  */
-export async function demandWork(folders: Folders): Promise<void> {
-  const { work } = folders;
+export interface Question {
+  readonly code: "WORK_LOST" | "WORK_RESTORED";
+  readonly detail: string;
+  /** What is gone. An answer to one question answers no other. */
+  readonly about: string;
+  readonly mailboxes: readonly ServedMailbox[];
+}
+
+/** By the name of the mailbox. */
+export type Answers = ReadonlyMap<string, Decision>;
+
+/** Whether the work folder is missing, or is not the one in which the inbox, or one of its mailboxes, was served last. */
+export async function findLost(served: Served): Promise<Question | undefined> {
+  const { work, inbox, mailboxes } = served;
+  const id = await readWorkId(work);
+  const ofInbox = await readWord(memoryOf(served));
+  const isLost = ofInbox !== undefined && ofInbox !== id;
+  const lost = isLost ? [...mailboxes] : [];
+  const remembered = new Set(isLost ? [ofInbox] : []);
+  let before = inbox;
+  for (const mailbox of isLost ? [] : mailboxes) {
+    const [known, ...place] = ((await tryReadText(memoryOfMailbox(served, mailbox))) ?? "").trim().split(" ");
+    if (!known || known === id) continue;
+    lost.push(mailbox);
+    remembered.add(known);
+    before = place.join(" ");
+  }
+  if (remembered.size === 0) return undefined;
+  const what =
+    before === inbox ? "this inbox" : `the mailbox ${lost[0]?.email}, which was delivered to ${before},`;
   const isThere = await exists(work);
-  if (isThere) await demandOurs(work);
-  const memory = memoryOf(folders);
-  const remembered = await readWord(memory);
-  if (remembered === undefined || remembered === (await readWord(idOf(work)))) return;
-  const why = isThere ? `${work} is not the one that this inbox had before` : `${work} is missing`;
-  throw new Fault("WORK_LOST", { detail: `${why} (to start with a new one, remove ${memory})` });
+  const detail = isThere ? `${work} is not the one that ${what} had before` : `${work} is missing`;
+  return { code: "WORK_LOST", detail, about: [...remembered].toSorted().join(" "), mailboxes: lost };
+}
+
+/**
+ * Called before anything is created. Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs to another
+ * user. Throws `WORK_LOST` if the folder is missing or is not the one that this inbox had before, unless operators have said
+ * what follows: then returns their answers.
+ */
+export async function demandWork(served: Served): Promise<Answers | undefined> {
+  if (await exists(served.work)) await demandOurs(served.work);
+  const lost = await findLost(served);
+  return lost && demandAnswers(served, lost);
+}
+
+/** Throws the question as a fault unless it is answered for every mailbox. */
+export async function demandAnswers(served: Served, question: Question): Promise<Answers> {
+  const answers = await readAnswers(served, question);
+  const isAnswered = answers.size > 0 && answers.size === question.mailboxes.length;
+  if (!isAnswered) throw new Fault(question.code, { detail: question.detail });
+  return answers;
+}
+
+export async function readAnswers(served: Served, question: Question): Promise<Answers> {
+  const answers = new Map<string, Decision>();
+  for (const mailbox of question.mailboxes) {
+    const word = await readWord(answerPath(served, question, mailbox));
+    if (word !== undefined && isDecision(word)) answers.set(mailbox.name, word);
+  }
+  return answers;
+}
+
+/** For each mailbox of the question. Durable, and never changed: the first answer counts. */
+export async function giveAnswer(
+  served: Served,
+  question: Question,
+  decision: Decision,
+  { who, from }: Actor,
+): Promise<void> {
+  for (const mailbox of question.mailboxes)
+    await writeOnce(answerPath(served, question, mailbox), `${decision} ${who} ${from}`, served.state);
+}
+
+/** `undefined` before the first start with this work folder. */
+export function readWorkId(work: string): Promise<string | undefined> {
+  return readWord(idOf(work));
 }
 
 /** Throws `WORK_NEWER` or `WORK_OLDER`. Called before anything in the work folder is changed. */
@@ -60,22 +154,47 @@ export interface KnownFolders extends Folders {
 }
 
 /**
- * Gives the work folder an id, notes the format, and has the state folder remember the id. May be called twice.
- * `temporary`: a folder in the work folder whose files are removed after a crash.
+ * Gives the work folder an id, and notes the format. May be called twice. `temporary`: a folder in the work folder whose
+ * files are removed after a crash.
  */
-export async function rememberWork(folders: Folders, temporary: string): Promise<KnownFolders> {
+export async function identifyWork(folders: Folders, temporary: string): Promise<KnownFolders> {
   const { work, state, inbox } = folders;
-  const memory = memoryOf(folders);
-  await makeFolderDurably(dirname(memory), 0o700);
+  await makeFolderDurably(dirname(memoryOf(folders)), 0o700);
   await writeOnce(idOf(work), randomHex(16), temporary);
   // Of several processes that share the work folder, the first one has chosen the id.
-  const id = (await readWord(idOf(work))) ?? "";
-  await writeOnce(memory, `${id} ${inbox}`, state);
+  const id = (await readWorkId(work)) ?? "";
   if ((await readFormat(work)).format < FORMAT) {
     await replaceDurably(formatOf(work), `${FORMAT} ${readVersion()}\n`, 0o600, temporary);
   }
+  // An earlier version named it after the inbox.
+  const watermark = watermarkOf({ state, id });
+  if (!(await exists(watermark))) {
+    await rename(`${memoryOf(folders)}.last`, watermark).catch(tolerate("ENOENT"));
+  }
   const devices = { work: (await stat(work)).dev, state: (await stat(state)).dev };
   return { inbox, work, state, id, temporary, devices };
+}
+
+/**
+ * From now on the state folder expects the mailboxes in this work folder, and answers about an earlier one are forgotten: they
+ * must not count if it is lost again. May be called twice.
+ */
+export async function rememberWork(served: Served): Promise<void> {
+  const { inbox, state, work, mailboxes } = served;
+  const memory = memoryOf(served);
+  const text = `${await readWorkId(work)} ${inbox}`;
+  for (const path of [memory, ...mailboxes.map((mailbox) => memoryOfMailbox(served, mailbox))]) {
+    if ((await tryReadText(path))?.trim() !== text) await replaceDurably(path, `${text}\n`, 0o600, state);
+  }
+  for (const name of await readdir(dirname(memory))) {
+    const isAnswer = name.startsWith(`${basename(memory)}.`) && name.endsWith(ANSWER);
+    if (isAnswer) await rm(join(dirname(memory), name), { force: true });
+  }
+}
+
+/** The file in the state folder that names the last record of a work folder. */
+export function watermarkOf({ state, id }: Pick<KnownFolders, "state" | "id">): string {
+  return join(state, "inboxes", `${id}.last`);
 }
 
 /** Folders in which other users could replace the work folder, or entries of it, while Inlet runs. */
@@ -122,8 +241,24 @@ export async function isExposed(folder: string): Promise<boolean> {
 }
 
 /** The file in the state folder that remembers the work folder of an inbox. */
-export function memoryOf({ inbox, state }: Pick<Folders, "inbox" | "state">): string {
-  return join(state, "inboxes", createHash("sha256").update(inbox).digest("hex").slice(0, 32));
+function memoryOf({ inbox, state }: Pick<Folders, "inbox" | "state">): string {
+  return join(state, "inboxes", digestOf(inbox));
+}
+
+/** The same for a mailbox, whatever its name is. */
+function memoryOfMailbox({ state }: Folders, { email, service }: ServedMailbox): string {
+  return join(state, "inboxes", `${digestOf(serviceIdOf(service.baseUrl), canonicalAddress(email))}.mailbox`);
+}
+
+const ANSWER = ".answer";
+
+function answerPath(served: Served, { about }: Question, { email, service }: ServedMailbox): string {
+  const digest = digestOf(about, serviceIdOf(service.baseUrl), canonicalAddress(email));
+  return `${memoryOf(served)}.${digest}${ANSWER}`;
+}
+
+function digestOf(...texts: readonly string[]): string {
+  return createHash("sha256").update(texts.join("\0")).digest("hex").slice(0, 32);
 }
 
 async function demandOurs(work: string): Promise<void> {

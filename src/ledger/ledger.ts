@@ -25,7 +25,7 @@ import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
 import { servicesIn } from "./services.ts";
 import { startsIn } from "./starts.ts";
-import { Watermark } from "./watermark.ts";
+import { type Older, Watermark } from "./watermark.ts";
 
 export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   readonly work: string;
@@ -33,7 +33,12 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
   /** `path`: outside the work folder. `id`: of the work folder. */
-  readonly watermark: { readonly path: string; readonly id: string };
+  readonly watermark: {
+    readonly path: string;
+    readonly id: string;
+    /** Missing: no older ledger is accepted. */
+    accepts?(older: Older): Promise<boolean>;
+  };
   /** The ids of the configured services. */
   services?(): readonly string[];
   readonly disk?: Disk;
@@ -45,10 +50,11 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
  */
 export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
   const paths = ledgerPaths(options.work);
-  const watermark = new Watermark(options.watermark.path, options.watermark.id);
+  const { path, id, accepts = async () => false } = options.watermark;
+  const watermark = new Watermark(path, id);
   await prepareFolders(paths, options.writer === undefined, options.clock.now());
   const ledger = new FileLedger(paths, watermark, options);
-  await watermark.demand(ledger.stages);
+  await watermark.demand((name, round) => ledger.readEnd(name, round), accepts);
   return ledger;
 }
 
@@ -307,6 +313,11 @@ export class FileLedger {
       if (record.state === "gone") ended.push(record);
     }
     return ended;
+  }
+
+  /** The ledger was older than its watermark, and is accepted. */
+  acceptOlder(): Promise<void> {
+    return this.#watermark.clear();
   }
 
   /** Removes everything that the quarantine holds of a transfer. */

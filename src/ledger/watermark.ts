@@ -6,7 +6,6 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { readFile, rm, writeFile } from "../base/files.ts";
-import type { Rounds } from "./rounds.ts";
 
 const WRITE_AFTER_MS = 5_000;
 
@@ -22,12 +21,16 @@ export class Watermark {
     this.#id = id;
   }
 
-  /** Throws `WORK_RESTORED`. A damaged watermark is ignored. */
-  async demand(rounds: Rounds): Promise<void> {
-    const [, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await this.#read()) ?? [];
-    if (id !== this.#id || name === undefined) return;
-    if ((await rounds.readEnd(name, Number(round))) !== undefined) return;
-    throw new Fault("WORK_RESTORED", { detail: `it lacks the end of ${name}, which ${this.#path} names` });
+  /** Throws `WORK_RESTORED`, unless `accepts` the older ledger. */
+  async demand(readEnd: ReadEnd, accepts: (older: Older) => Promise<boolean>): Promise<void> {
+    const older = await findOlder(this.#path, this.#id, readEnd);
+    if (older === undefined || (await accepts(older))) return;
+    throw new Fault(older.code, { detail: older.detail });
+  }
+
+  /** The next start expects nothing. */
+  async clear(): Promise<void> {
+    await rm(this.#path, { force: true });
   }
 
   /** Written soon, without a sync. The record itself is on the disk already. */
@@ -39,7 +42,7 @@ export class Watermark {
   /** Retention is about to remove the records of this transfer: the next start must not expect them. */
   async forget(name: string): Promise<void> {
     await this.flush();
-    if ((await this.#read()).split(" ")[1] === name) await rm(this.#path, { force: true });
+    if ((await readMark(this.#path)).split(" ")[1] === name) await this.clear();
   }
 
   /** Resolves when the watermark is written, or the disk has refused it. */
@@ -54,11 +57,28 @@ export class Watermark {
     // The one before stays, and is true.
     await writeFile(this.#path, text, { mode: 0o600 }).catch(() => {});
   }
+}
 
-  async #read(): Promise<string> {
-    return readFile(this.#path, "utf8").catch((error: unknown) => {
-      if (systemCode(error) === "ENOENT") return "";
-      throw new Fault("DISK_UNREADABLE", { detail: this.#path, cause: error });
-    });
-  }
+/** A ledger that lacks a record. `about`: identifies the record. */
+export interface Older {
+  readonly code: "WORK_RESTORED";
+  readonly about: string;
+  readonly detail: string;
+}
+
+type ReadEnd = (name: string, round: number) => Promise<unknown>;
+
+/** `undefined` if the ledger has the record that its watermark names. A damaged watermark is ignored. */
+export async function findOlder(path: string, workId: string, readEnd: ReadEnd): Promise<Older | undefined> {
+  const [about, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await readMark(path)) ?? [];
+  if (id !== workId || name === undefined || about === undefined) return undefined;
+  if ((await readEnd(name, Number(round))) !== undefined) return undefined;
+  return { code: "WORK_RESTORED", about: about.trim(), detail: `it lacks the end of ${name}` };
+}
+
+async function readMark(path: string): Promise<string> {
+  return readFile(path, "utf8").catch((error: unknown) => {
+    if (systemCode(error) === "ENOENT") return "";
+    throw new Fault("DISK_UNREADABLE", { detail: path, cause: error });
+  });
 }

@@ -24,7 +24,7 @@ const LOOKUP_TIMEOUT_MS = 60_000;
 /** How long an order waits for a transfer that is not known. */
 const UNKNOWN_MS = 24 * 60 * 60_000;
 
-export interface OrderTools extends Omit<PollTools, "atOnce" | "deadline"> {
+export interface OrderTools extends Omit<PollTools, "atOnce" | "deadline" | "mailboxes"> {
   readonly inbox: Inbox;
   readonly handoffs: Pick<Handoffs, "retry">;
 }

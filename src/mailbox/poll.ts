@@ -163,8 +163,8 @@ async function discover(
     if (taken.isNew) discovered++;
     if (taken.job !== undefined) jobs.push(taken.job);
   };
-  const isTooEarly = await readStart(tools, state, address, signal);
-  const listing = { ...tools, state, isTooEarly, tryBegin };
+  const start = await readStart(tools, state, address, signal);
+  const listing = { ...tools, state, start, tryBegin };
   const findModes = createModeFinder(tools, state, address, skipSettled, signal);
   onProgress();
   let isRead = false;

@@ -4,32 +4,46 @@
  * instead.
  */
 import type { Mailbox } from "../model/mailbox.ts";
+import type { Decision } from "../model/order.ts";
 import type { ServicePort, VerifiedAddress } from "../service/port.ts";
 import type { MailboxState, PollTools } from "./state.ts";
 
 /** Whether a transfer that is not known yet came too early. */
 export type IsTooEarly = (trackingId: string) => boolean;
 
+/** What the start of a mailbox says about transfers that are not known yet. */
+export interface Start {
+  readonly isTooEarly: IsTooEarly;
+  /** For a transfer that may have been delivered before, because records are missing. */
+  verdictOn(trackingId: string): "ask" | Decision | undefined;
+}
+
 /**
- * For `now`, the first poll begins with reading the whole list, and records every transfer in it. The record survives a
- * crash.
+ * For `now`, and where records are missing, the first poll begins with reading the whole list, and records every transfer in
+ * it. The record survives a crash.
  */
 export async function readStart(
   { ledger, clock }: Pick<PollTools, "ledger" | "clock">,
   { mailbox, service }: Pick<MailboxState, "mailbox" | "service">,
   address: VerifiedAddress,
   signal: AbortSignal,
-): Promise<IsTooEarly> {
+): Promise<Start> {
   const { since, name } = mailbox;
-  const readOrCreate = async () => {
-    const known = await ledger.starts.read(name);
+  const { starts } = ledger;
+  const readOrCreate = async (doubtId?: string) => {
+    const known = await starts.read(name, doubtId);
     if (known !== undefined) return known;
     const listed = await listAll(service, address, signal);
-    return ledger.starts.create(name, listed, new Date(clock.now()).toISOString());
+    return starts.create(name, listed, new Date(clock.now()).toISOString(), doubtId);
   };
   // Our own clock may be wrong, and nothing must be left out because of that.
   const serviceNowMs = () => clock.now() - (service.clockAheadMs() ?? 0);
-  return isTooEarlyFor(since, readOrCreate, serviceNowMs);
+  const doubt = await starts.doubtAbout(name);
+  const doubtful = doubt && (await readOrCreate(doubt.id));
+  return {
+    isTooEarly: await isTooEarlyFor(since, () => readOrCreate(), serviceNowMs),
+    verdictOn: (trackingId) => (doubtful?.has(trackingId) ? doubt?.verdict : undefined),
+  };
 }
 
 /**

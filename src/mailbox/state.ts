@@ -5,12 +5,13 @@ import { asFault, type Fault } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import { setTimeout } from "../base/timers.ts";
+import type { Inbox } from "../inbox/port.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { Emit } from "../model/events.ts";
 import type { TransferJob } from "../model/job.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { expiryOf, type TransferRecord } from "../model/record.ts";
-import { findRecipient, mailboxIdOf, type TransferState } from "../model/transfer.ts";
+import { findRecipient, type MailboxId, mailboxIdOf, type TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { Rejected, ServicePort } from "../service/port.ts";
@@ -27,6 +28,8 @@ export interface PollTools {
   /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
   readonly diskTrouble: Outage;
   readonly emit: Emit;
+  readonly inbox: Pick<Inbox, "hasFolder">;
+  readonly mailboxes: { readonly states: ReadonlyMap<MailboxId, unknown> };
   /** How many transfers are taken up at once, as configured now. */
   atOnce(): number;
   /** A poll that takes longer fails. */

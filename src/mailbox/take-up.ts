@@ -3,9 +3,14 @@ import { isDeepStrictEqual } from "node:util";
 import { Fault } from "../base/faults.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { TransferJob } from "../model/job.ts";
+import type { Route } from "../model/mailbox.ts";
+import { formatLayout, type LayoutValues } from "../model/names.ts";
 import {
+  ADOPTED,
+  DOUBT,
   hasEnded,
   IGNORED,
+  isDoubtful,
   mayComeBack,
   modeOf,
   modeText,
@@ -15,8 +20,15 @@ import {
   withoutMissing,
   withState,
 } from "../model/record.ts";
-import { type ListedTransfer, passwordOfLink, type Recipient, TRANSFER_STATES } from "../model/transfer.ts";
-import type { IsTooEarly } from "./since.ts";
+import {
+  type ListedTransfer,
+  mailboxIdOf,
+  passwordOfLink,
+  type Recipient,
+  TRANSFER_STATES,
+} from "../model/transfer.ts";
+import { MAX_OPEN } from "./known-transfers.ts";
+import type { Start } from "./since.ts";
 import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 
 /** How often a password command is asked again: it may learn the password later. */
@@ -28,10 +40,19 @@ const COME_BACK_MS = 60_000;
 const LISTED_TOO_EARLY =
   "It was listed before the start of its mailbox (since), so it is left out. To download it, use inlet retry.";
 
+const MAY_BE_DELIVERED =
+  "It may have been delivered before, and its record is missing. inlet adopt leaves it out, and inlet anew delivers it, perhaps once more.";
+
+/** Beyond this many open transfers, those that may have been delivered before are not noted: new ones need the room. */
+const MAX_DOUBTFUL = MAX_OPEN / 2;
+
+/** A layout may name the day of the discovery, and the delivery may be older. */
+const LAYOUT_DAYS = 8;
+
 /** What all entries of one list need. */
 export interface Listing extends PollTools {
   readonly state: MailboxState;
-  readonly isTooEarly: IsTooEarly;
+  readonly start: Start;
   /** Counts one more transfer that begins; false if it has to wait for a later poll. */
   tryBegin(): boolean;
 }
@@ -98,22 +119,28 @@ export async function takeUp(
   transfers.noteOpen(trackingId);
   const record = await learnChanges(listing, entry, known);
   warnOfExpiry(listing, record);
+  if (isDoubtful(record)) return LEFT_ALONE;
   const isModeNews = modeOf(record).is !== modeOf(known).is;
   return isModeNews || (await claimAttempt(listing, record))
     ? { job: jobOf(listing.ledger, record) }
     : LEFT_ALONE;
 }
 
-/** Begins the next round of a transfer, or records that it is older than the start of its mailbox. */
+/** Begins the next round of a transfer, or records that it is older than the start of its mailbox, or may be delivered. */
 async function beginRound(listing: Listing, entry: Entry): Promise<Taken> {
-  const { ledger, emit, state, clock } = listing;
+  const { ledger, emit, state, clock, start } = listing;
   const { known } = entry;
   const { trackingId } = entry.listed;
-  const isIgnored = known === undefined && listing.isTooEarly(trackingId);
+  const isTooEarly = known === undefined && start.isTooEarly(trackingId);
+  const verdict = known === undefined ? start.verdictOn(trackingId) : undefined;
+  const isIgnored = isTooEarly || verdict === "adopt";
+  const isNewHere = known === undefined && !isIgnored && verdict !== "anew";
+  if (isNewHere && (verdict === "ask" || (await isInTheWay(listing, entry))))
+    return noteDoubtful(listing, entry);
   if (!isIgnored && !listing.tryBegin()) return LEFT_ALONE;
   const record = newRecord(listing, entry);
   if (isIgnored) {
-    const facts = { reason: IGNORED, message: LISTED_TOO_EARLY };
+    const facts = { reason: IGNORED, message: isTooEarly ? LISTED_TOO_EARLY : ADOPTED };
     const ended = withState(record, "gone", clock.now(), facts);
     if (await ledger.end(ended)) emit({ type: "transfer-changed", record: ended });
     return SETTLED;
@@ -126,6 +153,42 @@ async function beginRound(listing: Listing, entry: Entry): Promise<Taken> {
   state.transfers.claimPasswordSearch(trackingId, state.mailbox, undefined);
   if (isNew) emit({ type: "transfer-discovered", record });
   return { isNew, job: jobOf(ledger, record) };
+}
+
+/** It waits until an operator decides. */
+async function noteDoubtful(listing: Listing, entry: Entry): Promise<Taken> {
+  const { ledger, emit, state, clock } = listing;
+  const { transfers } = state;
+  if (transfers.open.size >= MAX_DOUBTFUL) return LEFT_ALONE;
+  const facts = { reason: DOUBT, message: MAY_BE_DELIVERED };
+  const record = withState(newRecord(listing, entry), "waiting", clock.now(), facts);
+  transfers.noteOpen(record.trackingId);
+  if (await ledger.discover(record)) emit({ type: "transfer-discovered", record });
+  return LEFT_ALONE;
+}
+
+/**
+ * Whether a folder lies where the layout puts this transfer, and no record names the folder. It is a stranger's, or a delivery
+ * whose record is missing. A layout that gives one path to several transfers says nothing.
+ */
+async function isInTheWay(listing: Listing, { listed, transferId }: Entry): Promise<boolean> {
+  const { clock, inbox, ledger, mailboxes, state } = listing;
+  const { name, layout: common, inbox: own, routing } = state.mailbox;
+  const { trackingId, sender = "", subject = "" } = listed;
+  const targets: Pick<Route, "layout" | "inbox">[] = [{}, ...(routing?.routes ?? [])];
+  for (const { layout = common, inbox: root = own } of targets) {
+    if (!/\{(trackingId|transferId)\}/.test(layout)) continue;
+    const days = /\{(year|month|day)\}/.test(layout) ? LAYOUT_DAYS : 1;
+    for (let day = 0; day < days; day++) {
+      const discovered = new Date(clock.now() - day * DAY_MS);
+      const values: LayoutValues = { mailbox: name, sender, trackingId, transferId, subject, discovered };
+      if (!(await inbox.hasFolder(formatLayout(layout, values), root))) continue;
+      const others = [...mailboxes.states.keys()].filter((other) => other !== mailboxIdOf(name));
+      const found = others.map((mailbox) => ledger.find({ mailbox, trackingId }));
+      return (await Promise.all(found)).every((record) => record === undefined);
+    }
+  }
+  return false;
 }
 
 /**

@@ -59,6 +59,18 @@ export const MAILBOX_ACTS = ["poll", "pause", "resume"] as const;
 
 export type MailboxAct = (typeof MAILBOX_ACTS)[number];
 
+/**
+ * About transfers that may have been delivered before: `adopt`: they were, so they are left out; `anew`: they are delivered,
+ * perhaps once more.
+ */
+export const DECISIONS = ["adopt", "anew"] as const;
+
+export type Decision = (typeof DECISIONS)[number];
+
+export function isDecision(word: string): word is Decision {
+  return (DECISIONS as readonly string[]).includes(word);
+}
+
 /** Everything that the journal records of operators. */
 export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, "reload", "reload-refused"] as const;
 

@@ -88,8 +88,8 @@ export const RecordShape = v.object({
   /** Counted from 1. */
   round: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /**
-   * Why it waits (`password`, `mode`, `no-mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`), was quarantined (a
-   * fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
+   * Why it waits (`password`, `mode`, `no-mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`,
+   * `doubt`), was quarantined (a fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
   reason: Text,
   /** What happened, and what to do. */
@@ -170,6 +170,10 @@ export const DISCARDED = "discarded";
 /** The reason of a transfer that the configuration leaves out. It stays `gone` until an operator retries it. */
 export const IGNORED = "ignored";
 
+/** The message of a transfer that is left out because an operator has said that it was delivered before. */
+export const ADOPTED =
+  "It was received before the records of this inbox were adopted (inlet adopt), so it counts as delivered, and is left out. To download it, use inlet retry.";
+
 /** The reason of a transfer that waits for an operator, because a route says so. */
 export const HELD = "held";
 
@@ -178,6 +182,9 @@ export const MODE = "mode";
 
 /** The reason of a transfer whose security mode is unknown. A person answers once for its service, not for each. */
 export const NO_MODE = "no-mode";
+
+/** The reason of a transfer that may have been delivered before, because records are missing: an operator decides. */
+export const DOUBT = "doubt";
 
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
@@ -196,6 +203,11 @@ export function isUnwanted({ state, reason }: Reasoned): boolean {
 
 export function isHeld({ state, reason }: Reasoned): boolean {
   return state === "waiting" && reason === HELD;
+}
+
+/** It may have been delivered before, and no operator has decided yet. */
+export function isDoubtful({ state, reason, wanted }: Reasoned & Pick<TransferRecord, "wanted">): boolean {
+  return state === "waiting" && reason === DOUBT && wanted !== true;
 }
 
 /** It waits, and goes on only after a person has acted. */

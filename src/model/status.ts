@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { formatCount } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { HELD, MODE, NO_MODE, QUIET, STATES } from "./record.ts";
+import { DOUBT, HELD, MODE, NO_MODE, QUIET, STATES } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -246,6 +246,7 @@ const REASONS: Readonly<Record<string, string>> = {
   locked: "locked by the service",
   disk: "waits for free disk space",
   [HELD]: "held, until you release it",
+  [DOUBT]: "may have been delivered before",
   large: "waits for another large transfer to finish",
   slow: "slow; paused to let others go first",
   check: "not checked: the check gave no verdict",

@@ -2,6 +2,7 @@
 import type { Clock } from "../base/clock.ts";
 import { FAULT_CODES } from "../base/fault-codes.ts";
 import { describeFault, type Fault, isOfDisk } from "../base/faults.ts";
+import { formatCount } from "../base/phrases.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { type Emit, listenTo, type Overdue, type ShownMailbox } from "../model/events.ts";
 import { type HandoffTrouble, NO_HANDOFFS } from "../model/handoff.ts";
@@ -144,6 +145,7 @@ export class Board {
           .filter((trouble) => !this.#troubles.has("disk") || !isOfDisk(trouble)),
         ...this.#mailboxes.pauses(this.#facts),
         ...unusable,
+        ...this.#doubts(),
         ...this.#broken
           .filter(({ kind, isExplained }) => kind !== "poll" && !isExplained)
           .map(describeBroken),
@@ -212,6 +214,14 @@ export class Board {
   #troubleBegan(what: GeneralTrouble, { code, message, advice }: Fault): void {
     const since = this.#troubles.get(what)?.since ?? new Date(this.#clock.now()).toISOString();
     this.#troubles.set(what, { what, since, code, message, advice });
+  }
+
+  #doubts(): Trouble[] {
+    const found = this.#transfers.doubtful();
+    if (found === undefined) return [];
+    const { happened, advice } = FAULT_CODES.RECORDS_MISSING;
+    const message = `${happened}: ${formatCount(found.count, "transfer waits", "transfers wait")}.`;
+    return [{ what: "records", since: found.since, code: "RECORDS_MISSING", message, advice }];
   }
 
   #delivered(record: TransferRecord): void {

@@ -7,7 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { compareTexts } from "../base/phrases.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
-import { needsNoAttention, type State, type TransferRecord, waitsForPerson } from "../model/record.ts";
+import { DOUBT, needsNoAttention, type State, type TransferRecord, waitsForPerson } from "../model/record.ts";
 import type { Progress, Status, TransferGroup, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
@@ -127,6 +127,15 @@ export class TransferBoard {
         waitingSince = entry.since;
     }
     return { counts, totals, waitingSince };
+  }
+
+  /** Transfers that wait until an operator decides whether they were delivered before: one cause, however many they are. */
+  doubtful(): { readonly count: number; readonly since: string } | undefined {
+    const times = this.#entries.values().flatMap((entry) => {
+      return entry.state === "waiting" && entry.why.reason === DOUBT ? [entry.since ?? NO_TIME] : [];
+    });
+    const [since, ...others] = [...times].toSorted();
+    return since === undefined ? undefined : { count: others.length + 1, since };
   }
 
   /** A decided delivery is placed within a minute. */

@@ -9,6 +9,7 @@ import type { Contents } from "../model/manifest.ts";
 import {
   expiryOf,
   hasEnded,
+  isDoubtful,
   QUIET,
   type TransferKey,
   type TransferRecord,
@@ -82,7 +83,7 @@ async function putOffMs(run: Run): Promise<number | "idle" | undefined> {
   const { tools, source, record, key } = run;
   const isComplete = record.complete !== undefined;
   if (record.vanished && !isComplete) return undefined;
-  if (isStillHeld(run)) return "idle";
+  if (isStillHeld(run) || isDoubtful(record)) return "idle";
   const nowMs = tools.clock.now();
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted && !isComplete) {

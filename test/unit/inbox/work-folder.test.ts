@@ -2,7 +2,7 @@ import { mkdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
-import { demandInbox, type KnownFolders, rememberWork } from "../../../src/inbox/work-folder.ts";
+import { demandInbox, identifyWork, type KnownFolders } from "../../../src/inbox/work-folder.ts";
 import { makeFolder } from "../../support/program.ts";
 
 describe("an inbox that was moved away", () => {
@@ -38,7 +38,7 @@ async function openFolders() {
   const [work, state, inbox] = [join(root, "work"), join(root, "state"), join(root, "inbox")];
   const temporary = join(work, "new");
   for (const folder of [temporary, state, inbox]) await mkdir(folder, { recursive: true });
-  const folders: KnownFolders = await rememberWork({ work, state, inbox }, temporary);
+  const folders: KnownFolders = await identifyWork({ work, state, inbox }, temporary);
   return {
     folders,
     takeAway: () => rename(inbox, `${inbox}-away`),

@@ -1,0 +1,220 @@
+/** I2 once: what was delivered is not delivered again when folders are moved, lost or restored, until an operator says so. */
+import { cp, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { install } from "../support/installation.ts";
+import { runProgram } from "../support/program.ts";
+import { transferPlan } from "../support/service.ts";
+import { MAILBOX } from "../support/settings.ts";
+
+const COUNT = 20;
+const FIRST = Array.from({ length: COUNT }, (_, at) => `t${String(at).padStart(2, "0")}`);
+const LATER = ["u1", "u2", "u3"];
+
+/** A daemon from cron that has delivered the first transfers, a backup of all, and the later ones. */
+async function setUp(keys: Readonly<Record<string, unknown>> = {}) {
+  const site = await install({ transfers: FIRST.map((trackingId) => transferPlan({ trackingId })) }, keys);
+  const { folder, inbox, state, simulator, config } = site;
+  const run = (...argv: string[]) => runProgram([...argv, "--config", config]);
+  const once = () => run("once");
+  expect((await once()).exitCode).toBe(0);
+  const backup = join(folder, "backup");
+  await cp(inbox, join(backup, "inbox"), { recursive: true, preserveTimestamps: true });
+  await cp(state, join(backup, "state"), { recursive: true, preserveTimestamps: true });
+  for (const trackingId of LATER) simulator.addTransfer(transferPlan({ trackingId }));
+  expect((await once()).exitCode).toBe(0);
+  const arrive = (trackingId: string) => simulator.addTransfer(transferPlan({ trackingId }));
+  return { ...site, work: join(inbox, ".inlet"), backup, run, once, arrive };
+}
+
+type Site = Awaited<ReturnType<typeof setUp>>;
+
+async function delivered(inbox: string): Promise<string[]> {
+  const folder = join(inbox, MAILBOX, "anna@supplier.example");
+  return (await readdir(folder).catch(() => [])).toSorted();
+}
+
+/** As `cp -a`, or as `rsync -a --exclude '.*'`. */
+function copy(from: string, to: string, hasDots: boolean): Promise<void> {
+  const filter = (path: string) => hasDots || !/\/\.[^/]*$/.test(path);
+  return cp(from, to, { recursive: true, preserveTimestamps: true, filter });
+}
+
+/** What is done to the folders. Returns the path of the inbox if that changes. */
+type Change = (site: Site) => Promise<unknown>;
+
+/** Returns the path of the inbox from then on. */
+async function make(change: Change, site: Site): Promise<string> {
+  const moved = await change(site);
+  const inbox = typeof moved === "string" ? moved : site.inbox;
+  await site.rewrite({ inbox });
+  return inbox;
+}
+
+const ALL = [...FIRST, ...LATER];
+
+describe("nothing is delivered twice, and what is new arrives, without a word", () => {
+  const CHANGES: readonly [what: string, change: Change][] = [
+    [
+      "when the inbox is moved whole",
+      async ({ folder, inbox }) => {
+        await rename(inbox, join(folder, "moved"));
+        return join(folder, "moved");
+      },
+    ],
+    [
+      "when the inbox is copied whole",
+      async ({ folder, inbox }) => {
+        await copy(inbox, join(folder, "moved"), true);
+        await rm(inbox, { recursive: true });
+        return join(folder, "moved");
+      },
+    ],
+    ["when the state is lost", ({ state }) => rm(state, { recursive: true })],
+    [
+      "when the state is restored",
+      async ({ state, backup }) => {
+        await rm(state, { recursive: true });
+        await copy(join(backup, "state"), state, true);
+      },
+    ],
+  ];
+  test.each(CHANGES)("%s", async (_what, change) => {
+    const site = await setUp();
+    const inbox = await make(change, site);
+    site.arrive("new");
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await delivered(inbox)).toEqual([...ALL, "new"].toSorted());
+  });
+});
+
+describe("nothing is written until an operator has said adopt or anew", () => {
+  const move: Change = async ({ folder }) => join(folder, "moved");
+  const moveCopied: Change = async ({ folder, inbox }) => {
+    await copy(inbox, join(folder, "moved"), false);
+    return join(folder, "moved");
+  };
+  const restoreWithoutDots: Change = async ({ inbox, backup }) => {
+    await rm(inbox, { recursive: true });
+    await copy(join(backup, "inbox"), inbox, false);
+  };
+  const loseWork: Change = ({ work }) => rm(work, { recursive: true });
+  const restoreWork: Change = async ({ work, backup }) => {
+    await rm(work, { recursive: true });
+    await copy(join(backup, "inbox/.inlet"), work, true);
+  };
+  const restoreInbox: Change = async ({ inbox, backup }) => {
+    await rm(inbox, { recursive: true });
+    await copy(join(backup, "inbox"), inbox, true);
+  };
+  /** `again`: the transfers that anew delivers. */
+  const CHANGES: readonly [what: string, change: Change, again: readonly string[]][] = [
+    ["when the inbox is another folder", move, ALL],
+    ["when the inbox is copied without its dot-folders", moveCopied, ALL],
+    ["when the inbox is restored without its dot-folders", restoreWithoutDots, ALL],
+    ["when the work folder is lost", loseWork, ALL],
+    ["when the work folder is restored", restoreWork, LATER],
+    ["when the inbox is restored with its work folder", restoreInbox, LATER],
+  ];
+
+  const adopts = CHANGES.map(([what, change]) => [what, change] as const);
+  test.each(adopts)("%s, and adopt delivers only what is new", async (_what, change) => {
+    const { site, inbox, before } = await refuse(change);
+    expect(await site.run("adopt")).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("--yes") });
+    expect((await site.once()).exitCode).toBe(3);
+    expect((await site.run("adopt", "--yes")).exitCode).toBe(0);
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await delivered(inbox)).toEqual(before);
+    site.arrive("new");
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await delivered(inbox)).toEqual([...before, "new"].toSorted());
+    expect((await site.run("adopt")).stderr).toContain("Nothing waits");
+    // One that is needed after all.
+    expect((await site.run("retry", "u1", "--no-wait")).exitCode).toBe(0);
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await delivered(inbox)).toEqual(
+      [...before, "new", before.includes("u1") ? "u1-2" : "u1"].toSorted(),
+    );
+  });
+
+  test.each(CHANGES)("%s, and anew delivers everything that has no record", async (_what, change, again) => {
+    const { site, inbox, before } = await refuse(change);
+    expect((await site.run("anew", "--yes")).exitCode).toBe(0);
+    expect((await site.once()).exitCode).toBe(0);
+    const twice = again.map((trackingId) => (before.includes(trackingId) ? `${trackingId}-2` : trackingId));
+    expect(await delivered(inbox)).toEqual([...before, ...twice].toSorted());
+  });
+
+  async function refuse(change: Change) {
+    const site = await setUp();
+    const inbox = await make(change, site);
+    const before = await delivered(inbox);
+    const { exitCode, stderr } = await site.once();
+    expect([exitCode, stderr]).toEqual([3, expect.stringMatching(/inlet adopt or inlet anew/)]);
+    expect(await delivered(inbox)).toEqual(before);
+    return { site, inbox, before };
+  }
+});
+
+describe("what may have been delivered waits for a word as one problem, and what is new arrives", () => {
+  const loseBoth: Change = async ({ work, state }) => {
+    await rm(work, { recursive: true });
+    await rm(state, { recursive: true });
+  };
+  const copyAlone: Change = async ({ folder, inbox, state }) => {
+    await copy(inbox, join(folder, "moved"), false);
+    await rm(state, { recursive: true });
+    return join(folder, "moved");
+  };
+  const restoreBoth: Change = async ({ work, state, backup }) => {
+    for (const folder of [work, state]) await rm(folder, { recursive: true });
+    await copy(join(backup, "inbox/.inlet"), work, true);
+    await copy(join(backup, "state"), state, true);
+  };
+  const CHANGES: readonly [what: string, change: Change, doubtful: readonly string[]][] = [
+    ["when work and state are lost", loseBoth, ALL],
+    ["when the inbox is copied without its dot-folders, and the state is lost", copyAlone, ALL],
+    ["when work and state are restored from a backup", restoreBoth, LATER],
+  ];
+
+  test.each(CHANGES)("%s, and adopt leaves it out", async (_what, change, doubtful) => {
+    const { site, inbox } = await doubt(change, doubtful);
+    expect((await site.run("adopt", "--yes")).exitCode).toBe(0);
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await site.once()).toMatchObject({ exitCode: 0 });
+    expect(await delivered(inbox)).toEqual([...ALL, "new"].toSorted());
+    expect((await site.run("adopt", "--yes")).stderr).toContain("Nothing waits");
+  });
+
+  test.each(CHANGES)("%s, and anew delivers it once more", async (_what, change, doubtful) => {
+    const { site, inbox } = await doubt(change, doubtful);
+    expect((await site.run("anew", "--yes")).exitCode).toBe(0);
+    expect((await site.once()).exitCode).toBe(0);
+    const twice = doubtful.map((trackingId) => `${trackingId}-2`);
+    expect(await delivered(inbox)).toEqual([...ALL, "new", ...twice].toSorted());
+    expect((await site.once()).exitCode).toBe(0);
+    expect(await delivered(inbox)).toHaveLength(ALL.length + 1 + twice.length);
+  });
+
+  async function doubt(change: Change, doubtful: readonly string[]) {
+    const site = await setUp();
+    const inbox = await make(change, site);
+    // The first start after a loss notes what is listed then.
+    expect((await site.once()).exitCode).toBe(3);
+    site.arrive("new");
+    expect((await site.once()).exitCode).toBe(3);
+    expect(await delivered(inbox)).toEqual([...ALL, "new"].toSorted());
+    const { troubles, totals } = JSON.parse((await site.run("status", "--json")).stdout);
+    const message = expect.stringContaining(`: ${doubtful.length} transfers wait.`);
+    const advice = expect.stringMatching(/inlet adopt.*inlet anew/);
+    expect([troubles, totals.attention]).toEqual([
+      [expect.objectContaining({ what: "records", code: "RECORDS_MISSING", message, advice })],
+      0,
+    ]);
+    expect(await site.run("anew")).toMatchObject({
+      exitCode: 3,
+      stderr: expect.stringContaining(`${doubtful.length} transfers that may have been delivered`),
+    });
+    return { site, inbox };
+  }
+});
