@@ -6,7 +6,7 @@ _inlet() {
 --version	/.*	output the version number
 --help	/.*	display help for command
 run	/	run the daemon, which mirrors every configured mailbox into the inbox
---config	/run/.*|/once/.*|/status/.*|/list/.*|/show/.*|/route/.*|/password/.*|/retry/.*|/release/.*|/discard/.*|/redeliver/.*|/poll/.*|/pause/.*|/resume/.*|/doctor/.*|/notify/test/.*|/config/check/.*|/config/show/.*|/verify/.*|/verify-address/.*|/history/.*|/api/.*	the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)	:file
+--config	/run/.*|/once/.*|/status/.*|/list/.*|/show/.*|/route/.*|/password/.*|/retry/.*|/release/.*|/discard/.*|/redeliver/.*|/poll/.*|/pause/.*|/resume/.*|/adopt/.*|/anew/.*|/doctor/.*|/notify/test/.*|/config/check/.*|/config/show/.*|/verify/.*|/verify-address/.*|/history/.*|/api/.*	the configuration file (default: INLET_CONFIG, else ~/.config/inlet/inlet.yaml, else /etc/inlet/inlet.yaml)	:file
 --log-level	/run/.*	how much to log (default: log.level of the configuration, else info)	debug info warn error
 once	/	poll every mailbox once, deliver its transfers, and exit
 --log-level	/once/.*	how much to log (default: log.level of the configuration, else warn)	debug info warn error
@@ -52,6 +52,10 @@ redeliver	/	deliver a transfer once more
 poll	/	poll a mailbox now, or all of them
 pause	/	stop polling a mailbox, or all of them, until you resume it
 resume	/	end the pause of a mailbox, or of all of them
+adopt	/	leave out what may have been delivered before
+--mailbox	/adopt/.*|/anew/.*	only for this mailbox: its name or address	:any
+--yes	/adopt/.*|/anew/.*	do it; without it, only say what would happen
+anew	/	deliver what may have been delivered before
 demo	/	watch Inlet work, with a simulated service and a temporary folder
 --exit	/demo/.*	exit when all transfers are settled, instead of running until Ctrl-C
 init	/	ask a few questions and write a configuration

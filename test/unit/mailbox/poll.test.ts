@@ -132,7 +132,9 @@ function setUp({ isNew = false } = {}) {
       nameOf: ({ trackingId }: { readonly trackingId: string }) => trackingId,
       note: () => {},
       flush: async () => {},
+      starts: { doubtAbout: async () => undefined },
     },
+    inbox: { hasFolder: async () => false },
     queue: { add: async () => {}, runNow: async () => {} },
     emit: listenTo({
       "poll-succeeded": ({ listed: count }) => counted.push(count),
