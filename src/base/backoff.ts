@@ -1,4 +1,5 @@
 /** How long to wait before the next attempt. */
+import { LONGEST_MS } from "./waits.ts";
 
 const FIRST_MS = 5_000;
 const LONGEST_BACKOFF_MS = 60 * 60 * 1000;
@@ -10,12 +11,15 @@ export function backoffMs(attempt: number, random: number, firstMs: number = FIR
   return Math.round(base * (1 - JITTER + 2 * JITTER * random));
 }
 
-const LONGEST_RETRY_AFTER_MS = 24 * 60 * 60 * 1000;
+/** How long to rest, as far as it was asked for. Whoever asked for more is asked again after an hour. */
+export function restMs({ retryAfterMs = 0 }: { readonly retryAfterMs?: number | undefined }): number {
+  return Math.min(retryAfterMs, LONGEST_MS.rest);
+}
 
 /** Parses a `Retry-After` header, which holds seconds or a date. `undefined` for any other text. */
 export function parseRetryAfter(value: string | undefined, nowMs: number): number | undefined {
   if (value === undefined || value.trim() === "") return undefined;
   const seconds = Number(value);
   const waitMs = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(value) - nowMs;
-  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), LONGEST_RETRY_AFTER_MS);
+  return Number.isNaN(waitMs) ? undefined : Math.min(Math.max(waitMs, 0), LONGEST_MS.lock);
 }

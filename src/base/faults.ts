@@ -52,6 +52,11 @@ export function isOfDisk({ code }: { readonly code: string }): boolean {
   return areaOf(code) === "disk";
 }
 
+/** Whether the service, or what stands before it, says for how long it wants no requests. */
+export function isRestAsked({ code, retryAfterMs = 0 }: Fault): boolean {
+  return retryAfterMs > 0 && (code === "RATE_LIMITED" || code === "SERVER_FAULT");
+}
+
 /** Error codes of the file system with a meaning of their own. */
 const MEANINGS: Readonly<Record<string, FaultCode>> = {
   EEXIST: "TARGET_EXISTS",

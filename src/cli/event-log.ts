@@ -113,8 +113,8 @@ export function logEvents(log: EventLines): Emit {
     "queue-evicts": ({ policy }) =>
       log.warn({ policy }, "Redis may evict jobs: set its maxmemory-policy to noeviction"),
     "promises-changed": ({ began, kept }) => {
-      for (const { subject, text, dueMs } of began) {
-        const facts = { what: subject, since: isoOf(dueMs), problem: text };
+      for (const { subject, text, sinceMs } of began) {
+        const facts = { what: subject, since: isoOf(sinceMs), problem: text };
         log.error(facts, "something should have happened by now, and has not");
       }
       for (const { subject } of kept) log.info({ what: subject }, "what was late is no longer late");

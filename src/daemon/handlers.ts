@@ -49,11 +49,11 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
     large: new LargeTransfers(),
     othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
   };
-  const pollByName = async (name: string, signal: AbortSignal) => {
+  const pollByName = async (name: string, signal: AbortSignal, isProbe: boolean) => {
     const state = mailboxes.states.get(mailboxIdOf(name));
     if (state === undefined) return NO_WAIT;
     const beganMs = clock.now();
-    const { isGood, ...wait } = await pollMailbox(pollTools, state, signal);
+    const { isGood, ...wait } = await pollMailbox(pollTools, state, signal, isProbe);
     if (isGood) await expected.check(name, beganMs);
     else failedPolls++;
     return wait;
@@ -67,9 +67,9 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
   const orLost = (signal: AbortSignal) => AbortSignal.any([signal, lost]);
   return {
     failedPolls: () => failedPolls,
-    async poll(name, signal) {
+    async poll(name, signal, isProbe) {
       if (!(await areFoldersThere())) return NO_WAIT;
-      return pulse.during(`the poll of ${name}`, () => pollByName(name, orLost(signal)));
+      return pulse.during(`the poll of ${name}`, () => pollByName(name, orLost(signal), isProbe));
     },
     async download(key, signal, freeSlot) {
       if (!(await areFoldersThere())) return DONE;

@@ -5,7 +5,7 @@
 
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { clearInterval, setInterval } from "../base/timers.ts";
+import { clearInterval, monotonicMs, setInterval } from "../base/timers.ts";
 import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
@@ -54,7 +54,7 @@ export class OrderRunner {
   readonly #polling = new Set<string>();
   readonly #runs = new Coalesced(async () => {
     await this.#run();
-    this.#ranMs = this.#tools.clock.now();
+    this.#ranMs = monotonicMs();
   });
   #open: readonly GivenOrder[] = [];
   #ranMs: number;
@@ -62,7 +62,7 @@ export class OrderRunner {
   constructor(tools: OrderRunnerTools, mailboxes: Mailboxes) {
     this.#tools = tools;
     this.#mailboxes = mailboxes;
-    this.#ranMs = tools.clock.now();
+    this.#ranMs = monotonicMs();
   }
 
   /** Orders that the last run has not carried out. */
@@ -70,7 +70,7 @@ export class OrderRunner {
     return this.#open;
   }
 
-  /** When the next run is due. */
+  /** When the next run is due, on the monotonic clock. */
   get dueMs(): number {
     return this.#ranMs + LOOK_EVERY_MS;
   }

@@ -1,6 +1,5 @@
 /** What this daemon and its fleet promise to do in time, part by part. A watcher reports promises that are broken. */
-import type { Clock } from "../base/clock.ts";
-import { clearInterval, setInterval } from "../base/timers.ts";
+import { clearInterval, monotonicMs, setInterval } from "../base/timers.ts";
 import type { Settings } from "../config/settings.ts";
 import { type MemberReport, type Membership, readReports } from "../inbox/members.ts";
 import { type Events, listenTo } from "../model/events.ts";
@@ -30,9 +29,9 @@ export function watchPromises(
   scope: AsyncDisposableStack,
 ): void {
   const { live, board, queue, handoffs, orders, notifier, clock } = parts;
-  const fleet = joinFleet(live.now, membership, events, clock, scope);
-  const startedMs = clock.now();
+  const fleet = joinFleet(live.now, membership, events, scope);
   const stalledSinceMs = new Map<string, number>();
+  const orderedSinceMs = new Map<string, number>();
   /** `explaining`: troubles that say why no promise of this kind is kept. */
   const source = (
     kind: PromiseKind,
@@ -42,10 +41,10 @@ export function watchPromises(
   const watcher = new Watcher(clock, events.emit, [
     source("poll", ["queue", "disk"], () => board.promisedPolls((mailbox) => fleet?.polledMs(mailbox))),
     source("download", ["queue", "disk"], async () =>
-      downloadsOf(await queue.stalled(), stalledSinceMs, clock.now()),
+      downloadsOf(sinceFirstSeen(stalledSinceMs, await queue.stalled())),
     ),
     source("delivery", ["disk"], () => board.promisedDeliveries()),
-    source("order", ["disk"], () => ordersOf(orders, startedMs)),
+    source("order", ["disk"], () => ordersOf(orders, orderedSinceMs)),
     source("handoff", ["disk", "handoffs"], () => handoffsOf(handoffs.scanDueMs())),
     source("notification", [], () => notifier.promised()),
     ...(fleet === undefined ? [] : [source("fleet", ["disk"], () => fleet.promised())]),
@@ -54,19 +53,17 @@ export function watchPromises(
   scope.adopt(watcher, (it) => it.close());
 }
 
-/**
- * No job that is due waits for longer than a minute while places are free. `sinceMs`: when each stalled service was found,
- * which this function keeps up to date.
- */
-function downloadsOf(
-  stalled: readonly string[],
-  sinceMs: Map<string, number>,
-  nowMs: number,
-): readonly Promised[] {
-  for (const service of sinceMs.keys()) if (!stalled.includes(service)) sinceMs.delete(service);
-  return stalled.map((service) => {
-    const since = sinceMs.get(service) ?? nowMs;
-    sinceMs.set(service, since);
+/** Keeps the map up to date: when each of these was first seen, on the monotonic clock. */
+function sinceFirstSeen(sinceMs: Map<string, number>, ids: readonly string[]): Map<string, number> {
+  const wanted = new Set(ids);
+  for (const id of sinceMs.keys()) if (!wanted.has(id)) sinceMs.delete(id);
+  for (const id of ids) if (!sinceMs.has(id)) sinceMs.set(id, monotonicMs());
+  return sinceMs;
+}
+
+/** No job that is due waits for longer than a minute while places are free. */
+function downloadsOf(stalled: ReadonlyMap<string, number>): readonly Promised[] {
+  return Array.from(stalled, ([service, since]) => {
     const text = "Transfers wait to be downloaded, though there is a free place.";
     const subject = `downloads from ${service}`;
     return { kind: "download", subject, text, dueMs: since + WITHIN_MS, graceMs: WITHIN_MS };
@@ -74,15 +71,19 @@ function downloadsOf(
 }
 
 /** Each order is carried out within a minute, and orders are looked for regularly. */
-function ordersOf({ open, dueMs }: Parts["orders"], startedMs: number): readonly Promised[] {
+function ordersOf({ open, dueMs }: Parts["orders"], sinceMs: Map<string, number>): readonly Promised[] {
   const common = { kind: "order", graceMs: WITHIN_MS } as const;
   const look = { ...common, subject: "orders", text: "Orders are not read.", dueMs: dueMs + WITHIN_MS };
-  const given = open.map(({ order: { action, mailbox, trackingId, at } }) => ({
+  const since = sinceFirstSeen(
+    sinceMs,
+    open.map(({ id }) => id),
+  );
+  const given = open.map(({ id, order: { action, mailbox, trackingId, at } }) => ({
     ...common,
     subject: `order ${action} ${trackingId ?? mailbox}`,
     mailbox,
     text: `It was given at ${at}, and has not been carried out.`,
-    dueMs: Math.max(Date.parse(at), startedMs) + WITHIN_MS,
+    dueMs: (since.get(id) ?? dueMs) + WITHIN_MS,
   }));
   return [look, ...given];
 }
@@ -104,18 +105,17 @@ function joinFleet(
   { work, queue }: Settings,
   membership: Membership,
   events: Events,
-  clock: Clock,
   scope: AsyncDisposableStack,
 ) {
   if (queue === "embedded") return undefined;
-  /** When this process polled each mailbox successfully. */
+  /** When this process polled each mailbox successfully, on the monotonic clock, as all times here. */
   const ownPolls = new Map<MailboxId, number>();
   /** When any process did, as far as it was reported. */
   const polls = new Map<MailboxId, number>();
   /** The last beat of each process. */
   const beats = new Map<string, number>();
   /** When a process with that role reported last. */
-  const roles: Record<Role, number> = { scheduler: clock.now(), worker: clock.now() };
+  const roles: Record<Role, number> = { scheduler: monotonicMs(), worker: monotonicMs() };
   let beat = 0;
   const learn = (report: MemberReport, nowMs: number) => {
     for (const role of ROLE_NAMES) {
@@ -123,11 +123,11 @@ function joinFleet(
     }
     for (const [name, agoMs] of Object.entries(report.polledAgoMs)) {
       const mailbox = mailboxIdOf(name);
-      polls.set(mailbox, Math.max(polls.get(mailbox) ?? 0, nowMs - agoMs));
+      polls.set(mailbox, Math.max(polls.get(mailbox) ?? nowMs - agoMs, nowMs - agoMs));
     }
   };
   const exchange = async () => {
-    const nowMs = clock.now();
+    const nowMs = monotonicMs();
     const polledAgoMs = Object.fromEntries([...ownPolls].map(([mailbox, atMs]) => [mailbox, nowMs - atMs]));
     await membership.report({ role: queue.role, beat: ++beat, polledAgoMs });
     const reports = await readReports(work);
@@ -138,7 +138,7 @@ function joinFleet(
     for (const id of beats.keys()) if (!reports.has(id)) beats.delete(id);
   };
   const listener = listenTo({
-    "poll-succeeded": ({ mailbox }) => void ownPolls.set(mailboxIdOf(mailbox), clock.now()),
+    "poll-succeeded": ({ mailbox }) => void ownPolls.set(mailboxIdOf(mailbox), monotonicMs()),
   });
   scope.adopt(events.subscribe(listener), (unsubscribe) => unsubscribe());
   // The timer repeats a failed exchange. After a minute of failures the promise is broken.

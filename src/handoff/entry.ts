@@ -1,8 +1,9 @@
 /** What the outbox entry of a delivery says about the steps that follow it. */
+import { LONGEST_MS, waitLeft } from "../base/waits.ts";
 import type { FailedStep, HandoffStep } from "../model/handoff.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { EMPTY_ENTRY, type Entry, type Kind, type StepState } from "../model/outbox.ts";
-import { LONGEST_WAIT_MS, type TransferRecord } from "../model/record.ts";
+import type { TransferRecord } from "../model/record.ts";
 
 /** What follows a delivery: the steps that its end record names, and their settings now. */
 export interface Following {
@@ -50,14 +51,27 @@ export function openSteps(entry: Entry, { steps, handoff }: Following): HandoffS
   return steps.filter((step) => isWanted(step) && stepOf(entry, step).state !== "done");
 }
 
-export function dueSteps(entry: Entry, following: Following, nowMs: number): HandoffStep[] {
+/** The steps that are due, or were `agoMs` ago. `key`: of the entry. */
+export function dueSteps(
+  key: string,
+  entry: Entry,
+  following: Following,
+  nowMs: number,
+  agoMs = 0,
+): HandoffStep[] {
   if (following.handoff.isGone) return [];
   return openSteps(entry, following).filter((step) => {
     const { state, nextAt } = stepOf(entry, step);
-    const leftMs = nextAt === undefined ? 0 : Date.parse(nextAt) - nowMs;
-    // A longer wait was recorded while the clock was wrong.
-    return state === "pending" && (leftMs <= 0 || leftMs > LONGEST_WAIT_MS);
+    const leftMs = nextAt === undefined ? -agoMs : stepLeft(key, step, nextAt, nowMs);
+    // A wait of a clock that was ahead, which each run of `once` would find uncut.
+    const isTooLong = leftMs === LONGEST_MS.attempt;
+    return state === "pending" && (leftMs <= -agoMs || isTooLong);
   });
+}
+
+/** What is left of the wait for the next attempt. */
+export function stepLeft(key: string, step: HandoffStep, nextAt: string, nowMs: number): number {
+  return waitLeft(`${key} ${step}`, nextAt, LONGEST_MS.attempt, nowMs);
 }
 
 /** Open steps whose last attempt failed, whether they are retried or given up, and those whose rule is gone. */

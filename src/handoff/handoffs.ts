@@ -1,4 +1,5 @@
 /** The hand-offs: the outbox, the steps that follow each delivery, and the scanner that finds due steps. */
+import { monotonicMs } from "../base/timers.ts";
 import { roundKey } from "../model/outbox.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
 import { followingOf, type OutboxTools } from "./delivery.ts";
@@ -59,7 +60,7 @@ export class OpenHandoffs implements Handoffs {
   /** Scans the outbox, and resolves when every step that was due at the call was tried. */
   async finish(): Promise<void> {
     // A pool may hold fewer steps than are due, so scans go on while steps are tried. A failed step is due only later.
-    const byMs = this.#tools.clock.now();
+    const byMs = monotonicMs();
     let [due, triedBefore] = [1, -1];
     while (due > 0 && this.#steps.tried > triedBefore) {
       triedBefore = this.#steps.tried;

@@ -34,7 +34,7 @@ export class Scanner {
   /** Of the last scan that has listed all entries; `#running`: of the scan that runs now. */
   #summary: Summary | undefined;
   #running: Summary | undefined;
-  /** When the next entry is visited, or the next scan begins. */
+  /** When the next entry is visited, or the next scan begins, on the monotonic clock. */
   dueMs: number | undefined;
 
   constructor(tools: OutboxTools, steps: Pick<Steps, "add">) {
@@ -56,7 +56,7 @@ export class Scanner {
     this.#loop = this.#repeat();
   }
 
-  /** Returns how many steps were due at `byMs`. Never throws: the next scan tries again. */
+  /** Returns how many steps were due at `byMs`, on the monotonic clock. Never throws: the next scan tries again. */
   async scan(byMs?: number): Promise<number> {
     const { signal } = this.#stop;
     if (signal.aborted) return 0;
@@ -117,7 +117,7 @@ export class Scanner {
   }
 
   #noteDue(inMs: number): void {
-    this.dueMs = this.#tools.clock.now() + inMs;
+    this.dueMs = monotonicMs() + inMs;
   }
 
   /**
@@ -141,7 +141,8 @@ export class Scanner {
     const { item } = advanced;
     if (item === undefined) return undefined;
     const following = followingOf(this.#tools, item.delivery);
-    const steps = dueSteps(item.entry, following, byMs ?? clock.now());
+    const agoMs = byMs === undefined ? 0 : monotonicMs() - byMs;
+    const steps = dueSteps(key, item.entry, following, clock.now(), agoMs);
     for (const step of steps) this.#steps.add(key, step);
     return { item, due: steps.length };
   }

@@ -3,7 +3,7 @@
  */
 
 import { join } from "node:path";
-import { backoffMs } from "../base/backoff.ts";
+import { backoffMs, restMs } from "../base/backoff.ts";
 import { formatChat } from "../base/chat.ts";
 import type { Clock } from "../base/clock.ts";
 import { KeyedPool } from "../base/concurrency.ts";
@@ -26,7 +26,7 @@ import {
   type OutboxTools,
   openOutboxDelivery,
 } from "./delivery.ts";
-import { dueSteps, kindOf, stepOf } from "./entry.ts";
+import { dueSteps, kindOf, stepLeft, stepOf } from "./entry.ts";
 import { type CommandEvent, Orphans } from "./orphans.ts";
 import type { CheckedTransfer, HandoffPatience } from "./port.ts";
 
@@ -90,7 +90,7 @@ export class Steps {
     // One configuration for the whole attempt, whatever is loaded meanwhile.
     const following = followingOf(this.#tools, delivery);
     const { handoff } = following;
-    if (!dueSteps(entry, following, clock.now()).includes(step)) return;
+    if (!dueSteps(key, entry, following, clock.now()).includes(step)) return;
     if (step === "command") {
       const limitMs = handoff.command?.timeoutMs ?? 0;
       if (!(await this.#orphans.clear(delivery.id, limitMs, this.#noMore))) return;
@@ -136,7 +136,7 @@ export class Steps {
     const facts = { delivered: delivery, step };
     if (fault === undefined) emit({ type: "handoff-succeeded", ...facts });
     else emit({ type: "handoff-failed", ...facts, fault, attempts, willRetry: state === "pending" });
-    if (nextAt !== undefined) this.#pools[step].addLater(key, Date.parse(nextAt) - clock.now());
+    if (nextAt !== undefined) this.#pools[step].addLater(key, stepLeft(key, step, nextAt, clock.now()));
     this.tried++;
   }
 
@@ -188,7 +188,7 @@ export function afterAttempt(
   const since = before.since ?? new Date(nowMs).toISOString();
   const facts = { attempts, since, error: fault.message, output: fault.output };
   if (nowMs - Date.parse(since) >= giveUpMs) return { state: "failed", ...facts };
-  const pauseMs = Math.max(backoffMs(attempts, jitter, retryMs), fault.retryAfterMs ?? 0);
+  const pauseMs = Math.max(backoffMs(attempts, jitter, retryMs), restMs(fault));
   return { state: "pending", ...facts, nextAt: new Date(nowMs + pauseMs).toISOString() };
 }
 

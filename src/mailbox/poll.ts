@@ -1,9 +1,10 @@
 /** Discovery: every active transfer of a mailbox is noted, and each that is not finished gets a job. */
 
+import { restMs } from "../base/backoff.ts";
 import { forEachLimit } from "../base/concurrency.ts";
 import { startDeadline } from "../base/deadline.ts";
 import { areaOf } from "../base/fault-codes.ts";
-import { asFault, Fault } from "../base/faults.ts";
+import { asFault, Fault, isRestAsked } from "../base/faults.ts";
 import { NO_WAIT, type PollWait, type TransferJob } from "../model/job.ts";
 import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
@@ -11,7 +12,7 @@ import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
 import { createModeFinder, lacksMode } from "./modes.ts";
 import { readStart } from "./since.ts";
-import { jobOf, type MailboxState, type PollTools } from "./state.ts";
+import { jobOf, LIGHT, type MailboxState, type PollTools } from "./state.ts";
 import { rejectOrThrow, takeUp } from "./take-up.ts";
 
 /** The longest pause between two failing polls, unless the poll interval is longer. */
@@ -28,11 +29,12 @@ export interface PollOutcome extends PollWait {
   readonly isGood: boolean;
 }
 
-/** A failure is reported, never thrown. */
+/** A failure is reported, never thrown. `isProbe`: the service rests, so a light request comes first. */
 export async function pollMailbox(
   tools: PollTools,
   state: MailboxState,
   signal: AbortSignal,
+  isProbe = false,
 ): Promise<PollOutcome> {
   const { emit, clock, diskTrouble } = tools;
   const { health, mailbox } = state;
@@ -45,10 +47,10 @@ export async function pollMailbox(
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
     const onProgress = () => deadline.progress();
-    const { listed, discovered, postponed, isWhole, modeless } = await state.tokens.use(
-      (address) => state.fields.read((fields) => discover(tools, state, address, fields, onProgress, either)),
-      either,
-    );
+    const { listed, discovered, postponed, isWhole, modeless } = await state.tokens.use(async (address) => {
+      if (isProbe) await state.service.pollReceived(address, LIGHT, either);
+      return state.fields.read((fields) => discover(tools, state, address, fields, onProgress, either));
+    }, either);
     if (isWhole) await reconcile(tools, state);
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
@@ -69,7 +71,7 @@ export async function pollMailbox(
     if (fault.code === "DISK_FULL") diskTrouble.add(diskKey, fault);
     else diskTrouble.clear(diskKey);
     emit({ type: "poll-failed", mailbox: name, fault, isFirst, waitMs, ...pollFacts() });
-    return { isGood: false, waitMs, ...limitAfter(fault) };
+    return { isGood: false, waitMs, ...restAfter(fault) };
   } finally {
     deadline.close();
   }
@@ -80,17 +82,19 @@ export async function pollMailbox(
  * failure on our side, such as a full disk, the mailbox is polled at its usual interval.
  */
 function waitAfter(fault: Fault, pollMs: number, failedForMs: number): number {
+  if (isRestAsked(fault)) return restMs(fault);
   const isOfService = fault.answeredBy !== undefined || areaOf(fault.code) === "service";
   if (!isOfService || fault.code === "TOO_MANY_TRANSFERS") return 0;
   const longestMs = Math.max(LONGEST_PAUSE_MS, pollMs);
-  const pauseMs = Math.min(Math.max(failedForMs, pollMs), longestMs);
-  return Math.max(pauseMs, fault.retryAfterMs ?? 0);
+  return Math.min(Math.max(failedForMs, pollMs), longestMs);
 }
 
-/** The service's own request for a pause concerns all its mailboxes; any other failure concerns this one. */
-function limitAfter({ code, answeredBy, retryAfterMs = 0 }: Fault): Pick<PollWait, "limitMs"> {
-  const isAsked = answeredBy === "service" && (code === "RATE_LIMITED" || code === "SERVER_FAULT");
-  return isAsked && retryAfterMs > 0 ? { limitMs: retryAfterMs } : {};
+/** What a failure says about the service: it asks for a rest, or gives no answer of its own. */
+function restAfter(fault: Fault): Pick<PollWait, "limitMs" | "isSilent"> {
+  const { answeredBy, code, retryAfterMs } = fault;
+  if (retryAfterMs !== undefined && isRestAsked(fault)) return { limitMs: retryAfterMs };
+  const isAnswer = answeredBy === undefined || (answeredBy === "service" && code !== "SERVER_FAULT");
+  return { isSilent: !isAnswer };
 }
 
 function faultOfPoll(error: unknown, signal: AbortSignal, deadline: AbortSignal): Fault {

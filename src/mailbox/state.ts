@@ -36,6 +36,9 @@ export interface PollTools {
   readonly deadline: DeadlineLimits;
 }
 
+/** The list with one entry. */
+export const LIGHT = { pageSize: 1, fields: "trackingId" };
+
 /** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
 
@@ -85,8 +88,7 @@ export class MailboxState {
     // A refusal by the service itself is an answer too.
     await service.apiVersions(signal).catch(() => {});
     if (service.ownAnswers() !== before) return;
-    const query = { pageSize: 1, fields: "trackingId" };
-    await this.tokens.use((address) => service.pollReceived(address, query, signal), signal);
+    await this.tokens.use((address) => service.pollReceived(address, LIGHT, signal), signal);
   }
 
   /**

@@ -18,6 +18,7 @@ import {
   type TransferRecord,
   waitLeftMs,
   withoutMissing,
+  withRightUntil,
   withState,
 } from "../model/record.ts";
 import {
@@ -208,14 +209,15 @@ export function staysEnded(known: TransferRecord, nowMs: number): boolean {
 
 /** The list replaces the noted facts of an open transfer. Facts that the list does not give stay. */
 async function learnChanges(
-  { ledger }: Listing,
+  { ledger, clock }: Listing,
   entry: Entry,
   known: TransferRecord,
 ): Promise<TransferRecord> {
   // It is listed: earlier polls that did not list it no longer count.
   const { vanished, missedPolls, securityMode, ...kept } = known;
   const { passwordInLink = known.passwordInLink, ...facts } = factsOf(entry);
-  const record = { ...kept, transferId: entry.transferId, passwordInLink, ...withoutMissing(facts) };
+  const listed = { ...kept, transferId: entry.transferId, passwordInLink, ...withoutMissing(facts) };
+  const record = withRightUntil(listed, clock.now());
   if (isDeepStrictEqual(withoutMissing(record), withoutMissing(known))) return known;
   ledger.note(record);
   // Another process may take the job at once.

@@ -23,8 +23,17 @@ export interface PollSchedule {
 export interface PollWait {
   /** The mailbox is not polled again for this long; 0: its interval decides. */
   readonly waitMs: number;
-  /** The service asked for a pause: none of its mailboxes is polled by its schedule in this time. */
+  /** The service asked for a rest of this time. */
   readonly limitMs?: number;
+  /** The service gave no answer, or failed, and did not say for how long. */
+  readonly isSilent?: boolean;
+}
+
+/** A service rests: none of its mailboxes is polled by its schedule, and none of its jobs starts if it asked for that. */
+export interface Rest {
+  readonly isAsked: boolean;
+  /** Until it is asked again. */
+  readonly forMs: number;
 }
 
 export const NO_WAIT: PollWait = { waitMs: 0 };
@@ -32,7 +41,7 @@ export const NO_WAIT: PollWait = { waitMs: 0 };
 /** How a job continues after a run. */
 export type Next =
   | { readonly kind: "done" }
-  /** `limitMs`: the service asked for fewer requests; none of its jobs starts in this time. */
+  /** `limitMs`: the service asked for a rest of this time. */
   | { readonly kind: "again"; readonly afterMs: number; readonly limitMs?: number };
 
 export const DONE: Next = { kind: "done" };

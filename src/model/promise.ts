@@ -32,7 +32,7 @@ export interface Promised {
   readonly mailbox?: string | undefined;
   /** What has not happened, as a sentence. */
   readonly text: string;
-  /** It is broken if it is still open then. */
+  /** It is broken if it is still open then, on the monotonic clock: a clock that is set breaks no promise. */
   readonly dueMs: number;
   /** When the cause of a delay is over, the promise has this much time before it counts as broken. */
   readonly graceMs: number;
@@ -41,12 +41,14 @@ export interface Promised {
 }
 
 export interface Broken extends Promised {
+  /** When it was due, on the wall clock. */
+  readonly sinceMs: number;
   readonly isExplained: boolean;
 }
 
-export function describeBroken({ kind, subject, mailbox, text, dueMs }: Broken): Trouble {
+export function describeBroken({ kind, subject, mailbox, text, sinceMs }: Broken): Trouble {
   const mailboxes = mailbox === undefined ? {} : { mailboxes: [mailbox] };
   const [, code] = PROMISES[kind];
-  const since = new Date(dueMs).toISOString();
+  const since = new Date(sinceMs).toISOString();
   return { what: subject, ...mailboxes, since, code, message: text, advice: FAULT_CODES[code].advice };
 }

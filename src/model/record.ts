@@ -13,6 +13,7 @@
 
 import { join } from "node:path";
 import * as v from "valibot";
+import { beginWait, LONGEST_MS, waitLeft } from "../base/waits.ts";
 import { STEPS } from "./handoff.ts";
 import type { ListedField } from "./transfer.ts";
 
@@ -186,6 +187,9 @@ export const NO_MODE = "no-mode";
 /** The reason of a transfer that may have been delivered before, because records are missing: an operator decides. */
 export const DOUBT = "doubt";
 
+/** The reason of a transfer that the service has locked. */
+export const LOCKED = "locked";
+
 /** The reason of a transfer that waits for the end of quiet hours. */
 export const QUIET = "quiet";
 
@@ -308,20 +312,34 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
   };
 }
 
-/** Longer than any wait: `Retry-After` is cut to a day, and all others are shorter. */
-export const LONGEST_WAIT_MS = 25 * 60 * 60_000;
+type Waiting = TransferKey & Pick<TransferRecord, "state" | "reason" | "until">;
+
+/** Identifies its wait in this process. */
+export function waitIdOf({ mailbox, trackingId }: TransferKey): string {
+  return `${mailbox}\0${trackingId}`;
+}
 
 /**
- * The time left until `until`; `undefined` for none. Quiet hours do not count: the configuration says when they end, and may
- * have changed. A wait that would last too long was recorded while the clock was wrong.
+ * What is left of its wait; `undefined` if nothing is. Quiet hours do not count: the configuration says when they end, and
+ * may have changed.
  */
-export function waitLeftMs(
-  { state, reason, until }: Pick<TransferRecord, "state" | "reason" | "until">,
-  nowMs: number,
-): number | undefined {
+export function waitLeftMs(record: Waiting, nowMs: number): number | undefined {
+  const { state, reason, until } = record;
   if (state !== "waiting" || reason === QUIET || until === undefined) return undefined;
-  const leftMs = Date.parse(until) - nowMs;
-  return leftMs > 0 && leftMs <= LONGEST_WAIT_MS ? leftMs : undefined;
+  const longestMs = reason === LOCKED ? LONGEST_MS.lock : LONGEST_MS.attempt;
+  const leftMs = waitLeft(waitIdOf(record), until, longestMs, nowMs);
+  return leftMs > 0 ? leftMs : undefined;
+}
+
+/** More than a correction of the clock: it was set. */
+const CLOCK_SET_MS = 60_000;
+
+/** The record, with the end of its wait by the clock of now, if that was set since the wait began. */
+export function withRightUntil<Given extends Waiting>(record: Given, nowMs: number): Given {
+  const leftMs = waitLeftMs(record, nowMs);
+  const { until = "" } = record;
+  if (leftMs === undefined || Math.abs(Date.parse(until) - nowMs - leftMs) < CLOCK_SET_MS) return record;
+  return { ...record, until: beginWait(waitIdOf(record), leftMs, nowMs) };
 }
 
 /** The last moment that a date can hold. Stands for an unknown expiry. */

@@ -3,17 +3,17 @@
  * first soon, later ones as digests. Its notices are saved together with its positions in the journal. After a kill, it
  * reads the lines after the saved positions again, so no notice is lost.
  */
-import { backoffMs } from "../base/backoff.ts";
+import { backoffMs, restMs } from "../base/backoff.ts";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
-import { LONGEST_TIMER_MS, unlessStopped } from "../base/deadline.ts";
+import { unlessStopped } from "../base/deadline.ts";
 import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { asFault, type Fault } from "../base/faults.ts";
 import { matchesGlob } from "../base/normal-form.ts";
 import { random } from "../base/random.ts";
 import { findEnd, readTail, type TailedFolder } from "../base/tail.ts";
-import { clearTimeout, setTimeout, type Timer } from "../base/timers.ts";
+import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import type { Emit } from "../model/events.ts";
 import { type ChannelSettings, describeChannel } from "../model/notify.ts";
@@ -53,6 +53,10 @@ export interface ChannelTools {
 const SAVE_AFTER_MS = 2_000;
 /** New positions alone are saved this often. */
 const SAVE_POSITIONS_MS = 60_000;
+/** The clock may be set while a message waits, so its time is computed again this often. */
+const PLAN_EVERY_MS = 60_000;
+/** A notice of a later time was written by a clock that was ahead. */
+const LATEST_MS = 10 * 60_000;
 /** After a stop, the server has this long to accept the current message. Else it is sent again at the next start. */
 const FINISH_MS = 3_000;
 const MAX_EARLY = 10_000;
@@ -74,13 +78,16 @@ export class Channel {
   readonly #ended: AbortSignal;
   #isFinishing = false;
   #savedRevision = -1;
-  #savedMs = 0;
+  #savedMs = Number.NEGATIVE_INFINITY;
   #failures = 0;
   /** Some recipients of the last mail were refused. The others have it, so it is not sent again. */
   #isPartlyRefused = false;
+  /** On the monotonic clock, as the next two. */
   #retryAtMs = 0;
   /** When the sending of the current message began. */
   #sendingMs: number | undefined;
+  /** When it next looks for a message that is due; `undefined` if none waits, or another process sends. */
+  #plannedMs: number | undefined;
   #timer: Timer | undefined;
 
   constructor(id: string, settings: ChannelSettings, tools: ChannelTools) {
@@ -103,10 +110,10 @@ export class Channel {
     return this.#failures > 0 || this.#isPartlyRefused;
   }
 
-  /** When it next tries a message, or the current one times out; `undefined` if there is none, or another process sends. */
+  /** When it next tries a message, or the current one times out, on the monotonic clock. */
   get dueMs(): number | undefined {
     if (this.#sendingMs !== undefined) return this.#sendingMs + this.#settings.channel.timeoutMs;
-    return this.#dueMs(this.#tools.clock.now());
+    return this.#plannedMs;
   }
 
   /** Continues from the saved state. A new channel begins at the end of the journal. */
@@ -194,7 +201,7 @@ export class Channel {
     };
     // `retry` reads again.
     this.#isBehind = !(await readTail(journal, this.#state.positions, onLine).catch(() => false));
-    const isOld = clock.now() - this.#savedMs > SAVE_POSITIONS_MS;
+    const isOld = monotonicMs() - this.#savedMs > SAVE_POSITIONS_MS;
     if (isOld || this.#state.revision !== this.#savedRevision) this.#saving.schedule();
   }
 
@@ -219,8 +226,10 @@ export class Channel {
     if (this.#ended.aborted) return;
     const nowMs = this.#tools.clock.now();
     const dueMs = this.#dueMs(nowMs);
+    this.#plannedMs = undefined;
     if (dueMs !== undefined) {
-      const waitMs = Math.min(Math.max(dueMs - nowMs, 0) + 1, LONGEST_TIMER_MS);
+      const waitMs = Math.min(Math.max(dueMs - nowMs, 0) + 1, PLAN_EVERY_MS);
+      this.#plannedMs = monotonicMs() + waitMs;
       this.#timer = setTimeout(() => this.wake(), waitMs);
     } else if (this.#failures > 0) {
       // What could not be sent is no longer true, so no further message would end the failure.
@@ -232,12 +241,14 @@ export class Channel {
 
   #dueMs(nowMs: number): number | undefined {
     if (!this.#tools.isSender()) return undefined;
-    const dueMs = this.#scheduleAt(nowMs).dueMs(this.#wantedNotices());
-    return dueMs === undefined ? undefined : Math.max(dueMs, this.#retryAtMs);
+    const dueMs = this.#scheduleAt(nowMs).dueMs(this.#wantedNotices(nowMs));
+    const retryMs = nowMs + this.#retryAtMs - monotonicMs();
+    return dueMs === undefined ? undefined : Math.max(dueMs, retryMs);
   }
 
-  #wantedNotices(): Notice[] {
-    return this.#state.pending().filter((notice) => this.#isWanted(notice));
+  #wantedNotices(nowMs: number): Notice[] {
+    const wanted = this.#state.pending().filter((notice) => this.#isWanted(notice));
+    return wanted.map((notice) => (notice.atMs > nowMs + LATEST_MS ? { ...notice, atMs: nowMs } : notice));
   }
 
   #scheduleAt(nowMs: number) {
@@ -250,9 +261,9 @@ export class Channel {
     const { channel } = this.#settings;
     const state = this.#state;
     const schedule = this.#scheduleAt(nowMs);
-    const notices = this.#wantedNotices().filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
+    const notices = this.#wantedNotices(nowMs).filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
     const aborter = new AbortController();
-    this.#sendingMs = nowMs;
+    this.#sendingMs = monotonicMs();
     state.report(notices);
     try {
       const message = formatMessage(notices, origin(), nowMs);
@@ -281,9 +292,9 @@ export class Channel {
 
   #retryAfter(notices: number, fault: Fault): void {
     this.#failures++;
-    const { clock, patience } = this.#tools;
-    const waitMs = Math.max(backoffMs(this.#failures, random(), patience.retryMs), fault.retryAfterMs ?? 0);
-    this.#retryAtMs = clock.now() + waitMs;
+    const { patience } = this.#tools;
+    const waitMs = Math.max(backoffMs(this.#failures, random(), patience.retryMs), restMs(fault));
+    this.#retryAtMs = monotonicMs() + waitMs;
     this.#report(notices, { fault, isFirst: this.#failures === 1, waitMs });
   }
 
@@ -296,14 +307,14 @@ export class Channel {
 
   /** `retry` saves again after a failure. Not while a message is sent: its notices already count as reported. */
   async #save(): Promise<void> {
-    const { path, temporary, clock, isSender } = this.#tools;
+    const { path, temporary, isSender } = this.#tools;
     const { revision } = this.#state;
     const isSending = this.#sendingMs !== undefined;
     if (!isSender() || !this.#isLoaded || isSending) return;
     try {
       await replaceDurably(path, this.#state.serialize(), 0o600, temporary);
       this.#savedRevision = revision;
-      this.#savedMs = clock.now();
+      this.#savedMs = monotonicMs();
     } catch {
       // `retry` saves again. At worst, a message is sent again after a crash.
     }

@@ -151,7 +151,7 @@ export class Board {
           .map(describeBroken),
         ...this.#mailboxes.renewals(this.#facts),
       ],
-      overdue: this.#broken.map(({ kind, dueMs }) => ({ kind, since: new Date(dueMs).toISOString() })),
+      overdue: this.#broken.map(({ kind, sinceMs }) => ({ kind, since: new Date(sinceMs).toISOString() })),
       needsRestart: this.#needsRestart,
       mailboxes: this.#mailboxes.read(),
       counts,

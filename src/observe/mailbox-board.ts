@@ -3,6 +3,7 @@
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
+import { monotonicMs } from "../base/timers.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { EventOf, ShownMailbox } from "../model/events.ts";
 import { commandFor } from "../model/order.ts";
@@ -14,8 +15,8 @@ import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 interface Known {
   readonly facts: ShownMailbox;
-  /** When its polls began. */
-  readonly sinceMs: number;
+  /** When its polls began, or it was last polled successfully, on the monotonic clock. */
+  readonly servedMs: number;
   lastPollMs?: number;
   /** The pause after a failed poll. */
   waitMs?: number;
@@ -58,15 +59,16 @@ export class MailboxBoard {
     this.#known.clear();
     for (const facts of mailboxes) {
       const known = before.get(mailboxIdOf(facts.name));
-      const sinceMs = known === undefined || known.facts.paused ? this.#clock.now() : known.sinceMs;
+      const servedMs = known === undefined || known.facts.paused ? monotonicMs() : known.servedMs;
       const calm = facts.paused ? { trouble: undefined, unusable: undefined } : {};
-      this.#known.set(mailboxIdOf(facts.name), { ...known, ...calm, facts, sinceMs });
+      this.#known.set(mailboxIdOf(facts.name), { ...known, ...calm, facts, servedMs });
     }
   }
 
   polled({ mailbox, listed, unusable, token }: EventOf<"poll-succeeded">): void {
     const nowMs = this.#clock.now();
-    const facts = { lastPollMs: nowMs, lastSuccessMs: nowMs, listed, token, trouble: undefined, waitMs: 0 };
+    const times = { lastPollMs: nowMs, lastSuccessMs: nowMs, servedMs: monotonicMs() };
+    const facts = { ...times, listed, token, trouble: undefined, waitMs: 0 };
     this.#update(mailbox, () => (unusable === 0 ? { ...facts, unusable: undefined } : facts));
   }
 
@@ -174,29 +176,35 @@ export class MailboxBoard {
         nextPoll: paused || lastPollMs === undefined || nextMs <= nowMs ? undefined : isoOf(nextMs),
         listed: known.listed,
         tokenValidUntil: isoOf(known.token?.validUntilMs),
-        overdueSince: isoOf(known.broken?.dueMs),
+        overdueSince: isoOf(known.broken?.sinceMs),
         quietUntil: quiet && isWithin(quiet, nowMs) ? isoOf(nextChange(quiet, nowMs)) : undefined,
         trouble: troubleIn(known),
       };
     });
   }
 
-  /** Each mailbox is polled successfully within three intervals. `polledMs`: when another process did, if it is known. */
+  /**
+   * Each mailbox is polled successfully within three intervals. `polledMs`: when another process did on the monotonic clock,
+   * if it is known.
+   */
   *promised(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
     const pausing = [...this.#known.values()].filter(({ trouble }) => PAUSING.has(trouble?.code ?? ""));
     const restingServices = new Set(pausing.map(({ facts }) => facts.service.baseUrl.origin));
-    for (const [id, { facts, sinceMs, lastSuccessMs = 0, trouble }] of this.#known) {
+    for (const [id, { facts, servedMs, lastSuccessMs, trouble }] of this.#known) {
       const { name, pollMs, paused, service } = facts;
       if (paused) continue;
-      const lastMs = Math.max(lastSuccessMs, polledMs(id) ?? 0);
+      const otherMs = polledMs(id);
       const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
-      const since = lastMs === 0 ? "yet" : `since ${new Date(lastMs).toISOString()}`;
+      const isPolled = lastSuccessMs !== undefined || otherMs !== undefined;
+      const lastMs = Math.max(servedMs, otherMs ?? servedMs);
+      const lastAt = new Date(this.#clock.now() - monotonicMs() + lastMs).toISOString();
+      const since = isPolled ? `since ${lastAt}` : "yet";
       yield {
         kind: "poll",
         subject: `mailbox ${name}`,
         mailbox: name,
         text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
-        dueMs: Math.max(lastMs, sinceMs) + graceMs,
+        dueMs: lastMs + graceMs,
         graceMs,
         isExplained: trouble !== undefined || restingServices.has(service.baseUrl.origin),
       };

@@ -5,6 +5,7 @@
 
 import type { Clock } from "../base/clock.ts";
 import { compareTexts } from "../base/phrases.ts";
+import { monotonicMs } from "../base/timers.ts";
 import { DAY_MS } from "../base/timetable.ts";
 import { type Promised, WITHIN_MS } from "../model/promise.ts";
 import { DOUBT, needsNoAttention, type State, type TransferRecord, waitsForPerson } from "../model/record.ts";
@@ -32,6 +33,8 @@ interface Entry {
   /** Why it waits. While it is tried again, still why it needed a person, until the attempt receives content. */
   readonly why: Pick<TransferRecord, "reason" | "message">;
   readonly since: string | undefined;
+  /** The same by the monotonic clock, as far as the board knows. */
+  readonly sinceMs: number;
   readonly expires: string | undefined;
   /** When the board learned its state. */
   readonly keptMs: number;
@@ -80,6 +83,7 @@ export class TransferBoard {
       needsPerson: record.needsPerson === true || waitsForPerson(record) || isTriedAgain,
       why: isTriedAgain ? before.why : { reason, message },
       since: at[state],
+      sinceMs: before?.state === state ? before.sinceMs : monotonicMs(),
       // The service is not needed for complete content.
       expires: state === "gone" || record.complete !== undefined ? undefined : expires,
       keptMs: this.#clock.now(),
@@ -140,15 +144,15 @@ export class TransferBoard {
 
   /** A decided delivery is placed within a minute. */
   *promised(): Iterable<Promised> {
-    for (const { state, since, record, needsPerson } of this.#entries.values()) {
-      if (state !== "delivering" || record === undefined || since === undefined) continue;
+    for (const { state, sinceMs, record, needsPerson } of this.#entries.values()) {
+      if (state !== "delivering" || record === undefined) continue;
       const { mailbox, trackingId } = record;
       yield {
         kind: "delivery",
         subject: `transfer ${trackingId}`,
         mailbox,
         text: "It is complete, and cannot be moved into the inbox.",
-        dueMs: Date.parse(since) + WITHIN_MS,
+        dueMs: sinceMs + WITHIN_MS,
         graceMs: WITHIN_MS,
         isExplained: needsPerson,
       };

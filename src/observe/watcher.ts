@@ -3,6 +3,7 @@
  * fails to happen in time is a trouble.
  */
 import type { Clock } from "../base/clock.ts";
+import { machine } from "../base/machine.ts";
 import { clearInterval, monotonicMs, setInterval, type Timer } from "../base/timers.ts";
 import type { Emit } from "../model/events.ts";
 import { type Broken, nameOfKind, type Promised, type PromiseKind, WITHIN_MS } from "../model/promise.ts";
@@ -33,17 +34,17 @@ export class Watcher {
   readonly #explainedMs = new Map<string, number>();
   #broken: readonly Broken[] = [];
   /** When a check itself last came late: everything else may be late too. */
-  #lateMs = 0;
-  /** The last check, by both clocks. */
-  #checked: { readonly atMs: number; readonly monotonicMs: number };
+  #lateMs = Number.NEGATIVE_INFINITY;
+  /** The last check, also by the machine's uptime, which includes its sleep. */
+  #checked: { readonly atMs: number; readonly uptimeMs: number };
   #timer: Timer | undefined;
 
   constructor(clock: Clock, emit: Emit, sources: readonly PromiseSource[]) {
     this.#clock = clock;
     this.#emit = emit;
-    const atMs = clock.now();
+    const atMs = monotonicMs();
     this.#sources = sources.map((source) => ({ source, promised: [], answeredMs: atMs, isAsked: false }));
-    this.#checked = { atMs, monotonicMs: monotonicMs() };
+    this.#checked = { atMs, uptimeMs: machine().uptimeMs() };
   }
 
   start(): void {
@@ -58,7 +59,7 @@ export class Watcher {
 
   /** Emits an event if other promises are broken than before. */
   check(): void {
-    const nowMs = this.#clock.now();
+    const nowMs = monotonicMs();
     const late = this.#lateness(nowMs);
     if (late.length > 0) this.#lateMs = nowMs;
     for (const source of this.#sources) void this.#ask(source);
@@ -83,7 +84,7 @@ export class Watcher {
     asked.isAsked = true;
     try {
       asked.promised = [...(await asked.source.read())];
-      asked.answeredMs = this.#clock.now();
+      asked.answeredMs = monotonicMs();
     } catch {
       // The age of its last answer says that it fails.
     } finally {
@@ -107,20 +108,22 @@ export class Watcher {
     const { kind, dueMs, graceMs } = promised;
     if (promised.isExplained) this.#explainedMs.set(keyOf(promised), nowMs);
     if (nowMs <= dueMs) return [];
-    const explainedMs = Math.max(this.#explainedMs.get(keyOf(promised)) ?? 0, this.#lateMs);
-    return [{ ...promised, isExplained: kind !== "timers" && nowMs <= explainedMs + graceMs }];
+    const explainedMs = Math.max(this.#explainedMs.get(keyOf(promised)) ?? this.#lateMs, this.#lateMs);
+    const isExplained = kind !== "timers" && nowMs <= explainedMs + graceMs;
+    return [{ ...promised, sinceMs: this.#clock.now() - nowMs + dueMs, isExplained }];
   }
 
-  /** The process's own promise: its timers run. A jump of the clock makes other promises look late in the same way. */
+  /** The process's own promise: its timers run. */
   #lateness(nowMs: number): Promised[] {
-    const { atMs, monotonicMs: beforeMs } = this.#checked;
-    const passedMs = monotonicMs() - beforeMs;
-    this.#checked = { atMs: nowMs, monotonicMs: monotonicMs() };
-    const lateMs = Math.max(passedMs, nowMs - atMs) - CHECK_EVERY_MS;
+    const { atMs, uptimeMs: beforeMs } = this.#checked;
+    const passedMs = nowMs - atMs;
+    const uptimeMs = machine().uptimeMs();
+    this.#checked = { atMs: nowMs, uptimeMs };
+    const lateMs = Math.max(passedMs, uptimeMs - beforeMs) - CHECK_EVERY_MS;
     if (lateMs < WITHIN_MS) return [];
     const text =
       passedMs - CHECK_EVERY_MS < WITHIN_MS
-        ? "The machine slept, or its clock was set forward."
+        ? "The machine slept."
         : `The process stood still for ${Math.round(passedMs / 1000)} seconds.`;
     return [{ kind: "timers", subject: "process", text, dueMs: nowMs - lateMs, graceMs: 0 }];
   }

@@ -1,23 +1,10 @@
 /** What this process remembers about passwords, by transfer. The oldest entries are forgotten. */
 import { Fault } from "../base/faults.ts";
+import { BoundedMap } from "../base/waits.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { PasswordRequest } from "./request.ts";
 
-/** `Retry-After` is cut to a day, so a longer lock is due to a wrong clock. */
-const MAX_LOCK_MS = 24 * 60 * 60_000;
-const MAX_ENTRIES = 10_000;
-
-/** A map that forgets the entry that was set first. */
-export class BoundedMap<Value> extends Map<string, Value> {
-  override set(key: string, value: Value): this {
-    this.delete(key);
-    const [oldest] = this.keys();
-    if (this.size >= MAX_ENTRIES && oldest !== undefined) this.delete(oldest);
-    return super.set(key, value);
-  }
-}
-
-/** Transfers that the service has locked: the other mailboxes that received one need not ask too. */
+/** Transfers that the service has locked: the other mailboxes that received one need not ask too. By the monotonic clock. */
 export class LockedTransfers {
   readonly #locks = new BoundedMap<{ readonly mailbox: string; readonly untilMs: number }>();
 
@@ -31,8 +18,7 @@ export class LockedTransfers {
     const lock = this.#locks.get(keyOf(request));
     if (lock === undefined || lock.mailbox === request.mailbox.name) return;
     const leftMs = lock.untilMs - nowMs;
-    if (leftMs > 0 && leftMs <= MAX_LOCK_MS)
-      throw new Fault("TRANSFER_LOCKED", { answeredBy: "unsent", retryAfterMs: leftMs });
+    if (leftMs > 0) throw new Fault("TRANSFER_LOCKED", { answeredBy: "unsent", retryAfterMs: leftMs });
   }
 }
 

@@ -8,14 +8,15 @@ import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
-import { pause } from "../base/timers.ts";
+import { monotonicMs, pause } from "../base/timers.ts";
+import { BoundedMap } from "../base/waits.ts";
 import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { expiryOf, type PasswordObstacle, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { Breaker, BreakerMemoryShape } from "./breaker.ts";
 import { type Candidate, findCandidates } from "./candidates.ts";
 import { explain, fingerprintOf, mayTry, NOTES, type Permission } from "./guard.ts";
-import { BoundedMap, keyOf, LockedTransfers } from "./memory.ts";
+import { keyOf, LockedTransfers } from "./memory.ts";
 import type { CoRecipients, PasswordRequest, PasswordService, Proof, ProofRequest } from "./request.ts";
 import {
   clearDrop,
@@ -182,10 +183,10 @@ async function attempt<Value>(
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
-  const { proven, breaker, unwritten, locks, clock, record } = search;
+  const { proven, breaker, unwritten, locks, record } = search;
   const key = keyOf(search);
   try {
-    locks.check(search, clock.now());
+    locks.check(search, monotonicMs());
     const value = await breaker.pass(search, () => search.send(password), signal);
     proven.set(key, password);
     await slot?.giveBack();
@@ -195,7 +196,7 @@ async function attempt<Value>(
     const isRefused = error.code === "PASSWORD_REFUSED" || (source === "none" && isBadRequest(error));
     if (!isRefused) {
       if (error.code === "TRANSFER_LOCKED" && error.answeredBy === "service")
-        locks.add(search, clock.now(), error.retryAfterMs);
+        locks.add(search, monotonicMs(), error.retryAfterMs);
       if (await costsNothing(error, slot)) await slot?.giveBack();
       throw error;
     }

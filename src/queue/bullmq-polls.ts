@@ -1,23 +1,14 @@
-/**
- * Turns of polls that all processes share. The process that sets the key of a mailbox polls it, and no other process does
- * until the key expires. So each mailbox has one poll per interval, whichever processes run, and whatever Redis has lost.
- */
-import { hash } from "node:crypto";
+/** Turns of polls in Redis. Without its answer, no mailbox is polled, and Redis is asked again after a pause. */
 import { unlessStopped } from "../base/deadline.ts";
 import { DAY_MS } from "../base/timetable.ts";
-import type { PollSchedule } from "../model/job.ts";
 import type { RedisClient } from "./bullmq-connection.ts";
 import type { RedisWatch, WatchOptions } from "./bullmq-watch.ts";
 import type { PollTurns } from "./polls.ts";
 import type { EngineOptions } from "./port.ts";
+import { Turns, type Values } from "./turns.ts";
 
-/** The values of a mailbox's key: the last poll has succeeded, or it has failed and the mailbox waits. */
-const [POLLED, WAITS] = ["polled", "waits"];
-/** A mailbox whose turn comes later is checked again within this time: a request may have ended its wait. */
-const CHECK_AGAIN_MS = 60_000;
 /** A key that lasts longer is not ours. */
 const LONGEST_WAIT_MS = DAY_MS;
-/** Without an answer of Redis in this time, no mailbox is polled, and Redis is asked again after a pause. */
 const ANSWER_MS = 2_000;
 const RETRY_MS = 1_000;
 
@@ -26,15 +17,7 @@ export function sharedTurns(
   client: RedisClient,
   watch: RedisWatch,
 ): PollTurns {
-  const { prefix } = options.redis;
-  /** Redis keeps no addresses. With another interval, a mailbox has another key. */
-  const keyOf = ({ mailbox, everyMs }: PollSchedule) => `${prefix}:poll:${digestOf(`${mailbox} ${everyMs}`)}`;
-  const limitOf = (service: string) => `${prefix}:poll-limit:${digestOf(service)}`;
-  /** Not above 0 for a key that is missing or not ours. */
-  const remainingMs = async (key: string) => {
-    const ms = await client.pttl(key);
-    return ms <= LONGEST_WAIT_MS ? ms : 0;
-  };
+  const turns = new Turns(valuesIn(client, options.redis.prefix), options.services, true);
   /** Returns `undefined` if Redis does not answer. */
   const ask = async <Result>(work: () => Promise<Result>): Promise<Result | undefined> => {
     if (client.status !== "ready") return undefined;
@@ -46,44 +29,32 @@ export function sharedTurns(
     }
   };
   return {
-    async take(poll) {
-      const key = keyOf(poll);
-      const heldMs = await ask(async () => {
-        const limitMs = await remainingMs(limitOf(poll.service));
-        if (limitMs > 0) return limitMs;
-        const isTaken = (await client.set(key, POLLED, "PX", expiry(poll.everyMs), "NX")) === "OK";
-        if (isTaken) return 0;
-        const leftMs = await remainingMs(key);
-        // The key has just expired, or is not ours.
-        if (leftMs <= 0) await client.del(key);
-        return Math.max(leftMs, 1);
-      });
-      return Math.min(heldMs ?? RETRY_MS, CHECK_AGAIN_MS);
-    },
-    async end(poll, nextMs, { waitMs, limitMs = 0 }) {
-      // If this fails, the mailbox is polled at its interval.
-      await ask(async () => {
-        if (limitMs > 0) await client.set(limitOf(poll.service), WAITS, "PX", expiry(limitMs));
-        if (poll.everyMs === 0) return;
-        await client.set(keyOf(poll), waitMs > 0 ? WAITS : POLLED, "PX", expiry(nextMs));
-      });
-    },
-    reset: (polls, dropped) =>
-      watch.reach(async () => {
-        const values = polls.length === 0 ? [] : await client.mget(polls.map(keyOf));
-        const waiting = polls.filter((_, at) => values[at] === WAITS);
-        const limits = [...new Set(options.services().values())].map(limitOf);
-        const keys = [...limits, ...[...waiting, ...dropped].map(keyOf)];
-        if (keys.length > 0) await client.del(keys);
-        return waiting.map(({ mailbox }) => mailbox);
-      }),
+    take: async (poll) => (await ask(() => turns.take(poll))) ?? { waitMs: RETRY_MS },
+    // If this fails, the mailbox is polled at its interval.
+    end: (...call) => ask(() => turns.end(...call)),
+    ask: (...call) => ask(() => turns.ask(...call)),
+    reset: (...call) => watch.reach(() => turns.reset(...call)),
   };
 }
 
-function digestOf(name: string): string {
-  return hash("sha256", name).slice(0, 24);
-}
-
-function expiry(ms: number): number {
-  return Math.ceil(Math.min(ms, LONGEST_WAIT_MS));
+function valuesIn(client: RedisClient, prefix: string): Values {
+  const nameOf = (key: string) => `${prefix}:${key}`;
+  const ttlMs = async (key: string) => {
+    const ms = await client.pttl(nameOf(key));
+    return ms <= LONGEST_WAIT_MS ? ms : 0;
+  };
+  return {
+    ttlMs,
+    get: async (key) => ((await ttlMs(key)) > 0 ? ((await client.get(nameOf(key))) ?? undefined) : undefined),
+    async set(key, value, ms, isNew = false) {
+      const name = nameOf(key);
+      const px = Math.ceil(Math.min(ms, LONGEST_WAIT_MS));
+      if (!isNew) return (await client.set(name, value, "PX", px)) === "OK";
+      if ((await client.set(name, value, "PX", px, "NX")) === "OK") return true;
+      // It has just expired, or is not ours.
+      if ((await ttlMs(key)) <= 0) await client.del(name);
+      return false;
+    },
+    remove: async (keys) => (await client.del(keys.map(nameOf))) > 0,
+  };
 }

@@ -4,6 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { type Queue, Worker } from "bullmq";
 import * as v from "valibot";
 import type { RedisClient } from "./bullmq-connection.ts";
+import { LONGEST_JOB_LIMIT_MS } from "./turns.ts";
 
 /** All that Redis holds about a transfer. It is validated when read, and never used as a path. */
 export const JobShape = v.object({ mailbox: v.string(), trackingId: v.string() });
@@ -60,20 +61,18 @@ export class PausingWorker<Data> extends Worker<Data> {
 
 /** BullMQ applies rate limits only to workers with a limiter. This limiter never begins a limit by itself. */
 export const LIMITER = { max: 1_000_000_000, duration: 1_000 };
-/** A limit that lasts longer was not set by Inlet. */
-const LONGEST_LIMIT_MS = 3_600_000;
-
 export async function countWaiting(queue: Queue): Promise<number> {
   return (await isLimited(queue)) ? 0 : queue.getJobCountByTypes("wait", "prioritized");
 }
 
 export async function isLimited(queue: Queue): Promise<boolean> {
   const ttlMs = await queue.getRateLimitTtl(LIMITER.max);
-  return ttlMs > 0 && ttlMs <= LONGEST_LIMIT_MS;
+  // A limit that lasts longer was not set by Inlet.
+  return ttlMs > 0 && ttlMs <= LONGEST_JOB_LIMIT_MS;
 }
 
-/** Limits a service in all processes. Never shortens a limit. After a longer limit the service refuses one more job. */
+/** Limits a service in all processes. 0 ends a limit; any other time never shortens one. */
 export async function limit(queue: Queue, limitMs: number): Promise<void> {
-  const ms = Math.ceil(Math.min(limitMs, LONGEST_LIMIT_MS));
-  if ((await queue.getRateLimitTtl(LIMITER.max)) < ms) await queue.rateLimit(ms);
+  if (limitMs <= 0) await queue.removeRateLimitKey();
+  else if ((await queue.getRateLimitTtl(LIMITER.max)) < limitMs) await queue.rateLimit(Math.ceil(limitMs));
 }

@@ -22,7 +22,7 @@ import { WaitGroup } from "../base/concurrency.ts";
 import { unlessStopped } from "../base/deadline.ts";
 import { random } from "../base/random.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import { DONE, type Next, NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
+import { DONE, type Next, NO_WAIT, type PollSchedule, type Rest, type TransferJob } from "../model/job.ts";
 import { connect, inspectRedis, type RedisClient } from "./bullmq-connection.ts";
 import { sharedTurns } from "./bullmq-polls.ts";
 import {
@@ -41,6 +41,7 @@ import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
 import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { Runs } from "./slots.ts";
+import { jobLimitMs } from "./turns.ts";
 
 export interface BullOptions extends EngineOptions, WatchOptions {
   readonly role: "all" | "worker" | "scheduler";
@@ -100,8 +101,15 @@ class BullEngine implements JobQueue {
     const streams = { events: { maxLen: EVENTS_KEPT } };
     this.#queueOptions = { ...this.#shared(), streams, defaultJobOptions: REMOVE_WHEN_DONE };
     const turns = sharedTurns(options, client, this.#watch);
-    const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
-    this.#polls = new Polls((mailbox) => this.#work.add(poll(mailbox)), options.services, turns, random);
+    const poll = async (mailbox: string, isProbe: boolean) =>
+      this.#handlers?.poll(mailbox, this.#stopping.signal, isProbe) ?? NO_WAIT;
+    const work = (...call: Parameters<typeof poll>) => this.#work.add(poll(...call));
+    const noteRest = (service: string, rest: Rest | undefined) => {
+      const queue = this.#downloads.get(service);
+      if (queue !== undefined) limit(queue, jobLimitMs(rest)).catch(this.#watch.report);
+      options.onRest?.(service, rest);
+    };
+    this.#polls = new Polls(work, options.services, turns, noteRest, random);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -343,7 +351,10 @@ class BullEngine implements JobQueue {
     if (run.lost.signal.aborted) return;
     if (this.#stopping.signal.aborted) return this.#requeue(job, token);
     if (next.kind === "done") return;
-    if (next.limitMs !== undefined) await limit(queue, next.limitMs);
+    if (next.limitMs !== undefined) {
+      await limit(queue, jobLimitMs({ isAsked: true, forMs: next.limitMs }));
+      await this.#polls.rest(run.service, next.limitMs);
+    }
     await job.moveToDelayed(Date.now() + next.afterMs, token);
     await this.#afterRun(queue, job).catch(this.#watch.report);
     throw new DelayedError();

@@ -7,12 +7,13 @@
 
 import { WaitGroup } from "../base/concurrency.ts";
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { NO_WAIT, type PollSchedule, type TransferJob } from "../model/job.ts";
+import { NO_WAIT, type PollSchedule, type Rest, type TransferJob } from "../model/job.ts";
 import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
+import { jobLimitMs, OwnValues, Turns } from "./turns.ts";
 
-export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services"> {
+export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services" | "onRest"> {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
 }
@@ -42,10 +43,16 @@ class EmbeddedQueue implements JobQueue {
   #handlers: Handlers | undefined;
   #closed = false;
 
-  constructor({ slots, services, random }: EmbeddedOptions) {
+  constructor({ slots, services, onRest, random }: EmbeddedOptions) {
     this.#slots = new JobSlots(slots, services);
-    const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
-    this.#polls = new Polls((mailbox) => this.#track(poll(mailbox)), services, undefined, random);
+    const poll = async (mailbox: string, isProbe: boolean) =>
+      this.#handlers?.poll(mailbox, this.#stopping.signal, isProbe) ?? NO_WAIT;
+    const noteRest = (service: string, rest: Rest | undefined) => {
+      this.#limit(service, jobLimitMs(rest));
+      onRest?.(service, rest);
+    };
+    const turns = new Turns(new OwnValues(), services, false);
+    this.#polls = new Polls((...call) => this.#track(poll(...call)), services, turns, noteRest, random);
   }
 
   async start(handlers: Handlers): Promise<void> {
@@ -149,7 +156,10 @@ class EmbeddedQueue implements JobQueue {
     if (this.#closed) return;
     const again = next?.kind === "again" ? next : undefined;
     const limitMs = again?.limitMs ?? 0;
-    if (limitMs > 0) this.#limit(holder.service, limitMs);
+    if (limitMs > 0) {
+      this.#limit(holder.service, jobLimitMs({ isAsked: true, forMs: limitMs }));
+      void this.#polls.rest(holder.service, limitMs);
+    }
     if (mustRerun) await this.add(job);
     else if (again !== undefined) this.#delay(job, again.afterMs);
     this.#fill();
@@ -180,11 +190,11 @@ class EmbeddedQueue implements JobQueue {
     return this.#limited.has(this.#slots.serviceOf(mailbox));
   }
 
-  /** Never shortens a limit. */
+  /** 0 ends a limit; any other time never shortens one. */
   #limit(service: string, limitMs: number): void {
     const before = this.#limited.get(service);
     const untilMs = monotonicMs() + limitMs;
-    if (before !== undefined && before.untilMs >= untilMs) return;
+    if (limitMs > 0 && before !== undefined && before.untilMs >= untilMs) return;
     clearTimeout(before?.timer);
     const end = () => {
       this.#limited.delete(service);

@@ -3,21 +3,18 @@
  * running polls. Used by both engines.
  */
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Services } from "../model/job.ts";
+import { LONGEST_MS } from "../base/waits.ts";
+import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Rest, type Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
+import { FOLLOW_MS, type Turns } from "./turns.ts";
 
-/** Decides when a mailbox may be polled by one of the processes that share a Redis. */
-export interface PollTurns {
-  /** Returns how long the mailbox has to wait. 0: it may be polled now, and no other process polls it for `everyMs`. */
-  take(poll: DuePoll): Promise<number>;
-  /** After a poll: the mailbox waits for `nextMs`, and its service for `wait.limitMs`. Must not throw. */
-  end(poll: DuePoll, nextMs: number, wait: PollWait): Promise<void>;
-  /** Ends the pauses that failed polls caused, all limits, and the turns of dropped polls. Returns the mailboxes that paused. */
-  reset(polls: readonly PollSchedule[], dropped: readonly PollSchedule[]): Promise<readonly string[]>;
-}
+/** Must not throw. */
+export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset">;
 
 /** A poll is up to this share of its interval early or late. */
 const JITTER = 0.1;
+/** A rest has changed if its end differs by more than this. */
+const SAME_MS = 5_000;
 
 interface ScheduledPoll extends PollSchedule {
   /** The time from the end of the present poll to the next one. */
@@ -38,8 +35,9 @@ export interface DuePoll extends Holder {
 
 export class Polls {
   readonly #random: () => number;
-  readonly #turns: PollTurns | undefined;
-  readonly #work: (mailbox: string) => Promise<PollWait>;
+  readonly #turns: PollTurns;
+  readonly #work: (mailbox: string, isProbe: boolean) => Promise<PollWait>;
+  readonly #onRest: (service: string, rest: Rest | undefined) => void;
   readonly #slots: Slots;
   /** The last schedule. */
   #wanted: readonly PollSchedule[] = [];
@@ -47,17 +45,19 @@ export class Polls {
   /** By mailbox, oldest first. */
   readonly #due = new Map<string, DuePoll>();
   readonly #running = new Map<string, Promise<void>>();
-  /** By service, on the monotonic clock: until when it asked for fewer requests. */
-  readonly #limitUntilMs = new Map<string, number>();
+  /** The rests of services as this process knows them. */
+  readonly #rests = new Map<string, { readonly isAsked: boolean; readonly untilMs: number }>();
   #isClosed = false;
 
-  /** `work` polls a mailbox, and must not throw. `turns`: missing if no other process polls. `random`: between 0 and 1. */
+  /** `work` polls a mailbox, and must not throw. `random`: between 0 and 1. */
   constructor(
-    work: (mailbox: string) => Promise<PollWait>,
+    work: (mailbox: string, isProbe: boolean) => Promise<PollWait>,
     services: Services,
-    turns: PollTurns | undefined,
+    turns: PollTurns,
+    onRest: (service: string, rest: Rest | undefined) => void,
     random: () => number,
   ) {
+    this.#onRest = onRest;
     this.#work = work;
     this.#slots = new Slots(() => POLLS_AT_ONCE, services);
     this.#turns = turns;
@@ -73,8 +73,8 @@ export class Polls {
     );
     const heldBack = [...this.#scheduled.values()].filter(({ isHeldBack }) => isHeldBack);
     for (const { mailbox } of [...dropped, ...heldBack]) this.#stop(mailbox);
-    this.#limitUntilMs.clear();
-    for (const mailbox of (await this.#turns?.reset(polls, dropped)) ?? []) this.#stop(mailbox);
+    for (const mailbox of await this.#turns.reset(polls, dropped)) this.#stop(mailbox);
+    for (const service of this.#rests.keys()) this.#noteRest(service, undefined);
     // A later schedule may have come meanwhile.
     for (const { mailbox, everyMs } of this.#wanted) {
       if (this.#isClosed || this.#scheduled.has(mailbox)) continue;
@@ -93,6 +93,12 @@ export class Polls {
       return scheduled === undefined ? this.#add(mailbox, true) : this.#pollAndPlan(scheduled, true);
     };
     await Promise.all(mailboxes.map(poll));
+  }
+
+  /** A download was told that the service rests. */
+  async rest(service: string, ms: number): Promise<void> {
+    await this.#turns.ask(service, ms);
+    this.#noteRest(service, { isAsked: true, forMs: Math.min(ms, LONGEST_MS.rest) });
   }
 
   /** Starts no further polls. */
@@ -171,33 +177,40 @@ export class Polls {
 
   /** Skips a mailbox whose turn has not come. */
   async #poll(poll: DuePoll): Promise<void> {
-    const { mailbox, isUrgent } = poll;
+    const { mailbox, service, isUrgent } = poll;
     // Without a schedule, the object is thrown away after the poll.
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
-    const untilTurnMs = isUrgent ? 0 : await this.#untilTurnMs(poll);
-    if (untilTurnMs > 0) {
-      scheduled.waitMs = untilTurnMs * (1 + JITTER * this.#random());
+    const { waitMs, rest, isProbe = false } = isUrgent ? { waitMs: 0 } : await this.#turns.take(poll);
+    if (!isUrgent) this.#noteRest(service, rest);
+    if (waitMs > 0) {
+      scheduled.waitMs = this.#spread(waitMs);
       return;
     }
     if (this.#isClosed) return;
-    const wait = await this.#work(mailbox);
+    const wait = await this.#work(mailbox, isProbe);
+    // A poll that was stopped says nothing about the service.
+    if (this.#isClosed) return;
     scheduled.isHeldBack = wait.waitMs > 0;
-    this.#limit(poll.service, wait.limitMs ?? 0);
-    scheduled.waitMs = Math.max(scheduled.waitMs, wait.waitMs * (1 + JITTER * this.#random()));
-    await this.#turns?.end(poll, scheduled.waitMs, wait);
+    scheduled.waitMs = Math.max(scheduled.waitMs, this.#spread(wait.waitMs));
+    const after = await this.#turns.end(poll, scheduled.waitMs, wait);
+    this.#noteRest(service, after);
+    if (after?.isAsked === false) scheduled.waitMs = this.#spread(Math.min(after.forMs, FOLLOW_MS));
   }
 
-  async #untilTurnMs(poll: DuePoll): Promise<number> {
-    const limitMs = (this.#limitUntilMs.get(poll.service) ?? 0) - monotonicMs();
-    return limitMs > 0 ? limitMs : ((await this.#turns?.take(poll)) ?? 0);
+  /** Polls that wait for the same thing do not come together. */
+  #spread(waitMs: number): number {
+    return waitMs + Math.min(waitMs, FOLLOW_MS) * this.#random();
   }
 
-  /** Drops polls of the service that wait for a slot. Never shortens a limit. */
-  #limit(service: string, limitMs: number): void {
-    if (limitMs <= 0) return;
-    const untilMs = monotonicMs() + limitMs;
-    this.#limitUntilMs.set(service, Math.max(this.#limitUntilMs.get(service) ?? 0, untilMs));
-    const dropped = [...this.#due.values()].filter((due) => due.service === service && !due.isUrgent);
-    for (const { mailbox } of dropped) this.#drop(mailbox);
+  #noteRest(service: string, rest: Rest | undefined): void {
+    const before = this.#rests.get(service);
+    const untilMs = monotonicMs() + (rest?.forMs ?? 0);
+    const isOver = rest === undefined && before === undefined;
+    const isSame = before?.isAsked === rest?.isAsked && Math.abs((before?.untilMs ?? 0) - untilMs) < SAME_MS;
+    // Without time left, this process asks the service now.
+    if (isOver || isSame || (rest?.forMs ?? 1) <= 0) return;
+    if (rest === undefined) this.#rests.delete(service);
+    else this.#rests.set(service, { isAsked: rest.isAsked, untilMs });
+    this.#onRest(service, rest);
   }
 }

@@ -3,18 +3,18 @@
  * engine may lose a job or run it twice, but must not run two jobs with the same key at the same time.
  */
 import type { Outage } from "../base/outage.ts";
-import type { Next, PollSchedule, PollWait, Services, TransferJob } from "../model/job.ts";
+import type { Next, PollSchedule, PollWait, Rest, Services, TransferJob } from "../model/job.ts";
 import type { TransferKey } from "../model/record.ts";
 
 export interface Handlers {
   /**
-   * After a result with `limitMs`, no process polls another mailbox of that service until the limit ends, except by
-   * `pollNow`. `signal` aborts when the engine stops, or when another process has taken the job. Must not throw.
+   * After a result with `limitMs`, the service rests in all processes (see `turns.ts`), except for `pollNow`. `isProbe`: the
+   * service rests, and this poll asks whether it still does. `signal` aborts when the engine stops, or when another process
+   * has taken the job. Must not throw.
    */
-  poll(mailbox: string, signal: AbortSignal): Promise<PollWait>;
+  poll(mailbox: string, signal: AbortSignal, isProbe: boolean): Promise<PollWait>;
   /**
-   * After a result with `limitMs`, no job of that service starts in any process until the limit ends. Must not throw.
-   * `freeSlot`: the job no longer downloads, and another one may have its slot. It does nothing if too many jobs already
+   * After a result with `limitMs`, the service rests in all processes. Must not throw. `freeSlot`: the job no longer downloads, and another one may have its slot. It does nothing if too many jobs already
    * go on without a slot. May be called twice.
    */
   download(key: TransferKey, signal: AbortSignal, freeSlot: () => void): Promise<Next>;
@@ -27,7 +27,7 @@ export interface JobQueue {
    */
   start(handlers: Handlers): Promise<void>;
   /**
-   * Polls these mailboxes and no others, each at its interval with some jitter. Forgets every `limitMs` of a poll. New
+   * Polls these mailboxes and no others, each at its interval with some jitter. Forgets the rests of services. New
    * mailboxes, and mailboxes that wait after a failed poll, are polled at once.
    */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
@@ -63,6 +63,8 @@ export interface EngineOptions {
   /** Whether jobs may go on without their slot, as configured now. */
   mayFreeSlots(): boolean;
   readonly outage: Outage;
+  /** Called when a service begins to rest, and when its rest is longer or over. */
+  onRest?(service: string, rest: Rest | undefined): void;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
   readonly signal: AbortSignal;

@@ -78,14 +78,14 @@ export interface Call {
 
 export function openHttp(options: HttpOptions) {
   const connections = (options.openConnections ?? openConnections)(options, options.baseUrl);
-  let measured: { readonly aheadMs: number; readonly atMs: number } | undefined;
+  let measured: { readonly dateMs: number; readonly atMs: number } | undefined;
   let ownAnswers = 0;
   const countIfOwn = (call: Call, isOwn: boolean) => {
     if (isOwn && call.password === undefined) ownAnswers++;
   };
   const measureClock = (answer: Answer) => {
-    const dateMs = Date.parse(headerOf(answer, "date") ?? "");
-    if (!Number.isNaN(dateMs)) measured = { aheadMs: systemClock.now() - dateMs, atMs: monotonicMs() };
+    const dateMs = dateOf(answer);
+    if (!Number.isNaN(dateMs)) measured = { dateMs, atMs: monotonicMs() };
   };
   const gate = new Gate(options.maxRequests);
   /** Throws only faults. `place`: missing for requests that the gate does not limit. */
@@ -172,9 +172,11 @@ export function openHttp(options: HttpOptions) {
     },
     /** The number of requests without a password that the service has answered in its own format. */
     ownAnswers: () => ownAnswers,
-    /** How far our clock is ahead of the service's by its last answer; `undefined` without a recent answer. */
-    clockAheadMs: () =>
-      measured !== undefined && monotonicMs() - measured.atMs < CLOCK_KNOWN_MS ? measured.aheadMs : undefined,
+    /** How far our clock is ahead of the service's now, by its last answer; `undefined` without a recent answer. */
+    clockAheadMs() {
+      const sinceMs = monotonicMs() - (measured?.atMs ?? Number.NEGATIVE_INFINITY);
+      return measured && sinceMs < CLOCK_KNOWN_MS ? systemClock.now() - sinceMs - measured.dateMs : undefined;
+    },
     /** Closes idle connections at once, busy ones when they are done, and all after some seconds. */
     async close(): Promise<void> {
       const { promise: late, resolve } = Promise.withResolvers<void>();
@@ -187,6 +189,11 @@ export function openHttp(options: HttpOptions) {
 }
 
 export type Http = ReturnType<typeof openHttp>;
+
+/** When the service has answered, by its own clock; `NaN` if it does not say. */
+function dateOf(answer: Answer): number {
+  return Date.parse(headerOf(answer, "date") ?? "");
+}
 
 /** By the first key, as of every successful JSON answer of the service. */
 function isOwnFormat(json: unknown): boolean {
@@ -319,7 +326,8 @@ async function readRefusal(answer: Answer, options: HttpOptions, call: Call): Pr
   const body = await readText(answer, MAX_ERROR_BYTES, call.what).catch(() => "");
   const retryAfter = headerOf(answer, "retry-after");
   const refusal = { what: call.what, status: answer.statusCode, body, retryAfter };
-  return faultOfRefusal(refusal, systemClock.now(), clean);
+  // A time in `Retry-After` is one of the service's clock.
+  return faultOfRefusal(refusal, dateOf(answer) || systemClock.now(), clean);
 }
 
 function tooSlow(what: string, answeredBy: AnsweredBy): Fault {

@@ -15,6 +15,7 @@ import {
   type TransferRecord,
   waitLeftMs,
   waitsForPassword,
+  withRightUntil,
 } from "../model/record.ts";
 import { factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
@@ -29,6 +30,7 @@ import { quietUntil } from "./turns.ts";
 import { unpackArchives } from "./unpack-archives.ts";
 
 const LOOK_EVERY_MS = 5_000;
+const QUIET_LOOK_MS = 10 * 60_000;
 /** A slow transfer that expires within this time does not give way to others. */
 const SOON_MS = 24 * 60 * 60_000;
 
@@ -88,9 +90,12 @@ async function putOffMs(run: Run): Promise<number | "idle" | undefined> {
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted && !isComplete) {
     waitQuietly(run, new Date(quietMs).toISOString());
-    return quietMs - nowMs;
+    // The clock may be set meanwhile.
+    return Math.min(quietMs - nowMs, QUIET_LOOK_MS);
   }
   const leftMs = record.wanted ? undefined : waitLeftMs(record, nowMs);
+  const right = withRightUntil(record, nowMs);
+  if (right !== record) tools.ledger.note(right);
   if (leftMs !== undefined || isComplete) return leftMs;
   // Without room on the disk, intake pauses: no request is made, and nothing is written.
   if (!(await tools.inbox.hasRoom(key))) return tools.patience.diskMs;

@@ -2,12 +2,13 @@
  * Decides what a fault means for a transfer: which state it enters, and when it is retried; or whether the delivery goes on
  * without the operation that failed.
  */
-import { backoffMs } from "../base/backoff.ts";
+import { backoffMs, restMs } from "../base/backoff.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
-import { describeFault, Fault, isOfDisk } from "../base/faults.ts";
+import { describeFault, Fault, isOfDisk, isRestAsked } from "../base/faults.ts";
+import { beginWait } from "../base/waits.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
 import type { Next } from "../model/job.ts";
-import { type TransferRecord, withoutMissing } from "../model/record.ts";
+import { LOCKED, type TransferRecord, waitIdOf, withoutMissing } from "../model/record.ts";
 import { TRANSFER_STATES } from "../model/transfer.ts";
 import type { Outcome, Run, TransferTools } from "./run.ts";
 
@@ -82,11 +83,11 @@ async function judge(run: Run, fault: Fault): Promise<Outcome> {
     return wait(run, "check", fault, backoffMs(times, random(), patience.retryMs), person);
   }
   if (fault.code === "TRANSFER_LOCKED") {
-    return wait(run, "locked", fault, lockMs(run, fault, patience.lockedMs));
+    return wait(run, LOCKED, fault, lockMs(run, fault, patience.lockedMs));
   }
   const pauseMs = backoffMs(run.record.attempts, random(), patience.retryMs);
   const vanished = isUnconfirmed || run.record.vanished ? { vanished: true } : {};
-  return wait(run, "retry", fault, Math.max(pauseMs, fault.retryAfterMs ?? 0), vanished);
+  return wait(run, "retry", fault, Math.max(pauseMs, restMs(fault)), vanished);
 }
 
 /** An early request may prolong a lock. So there is a shortest wait, and it grows with each lock in the round. */
@@ -103,12 +104,13 @@ function wait(
   more: Partial<TransferRecord> = {},
 ): Outcome {
   const { clock, patience } = run.tools;
-  const until = new Date(clock.now() + afterMs).toISOString();
+  const until = beginWait(waitIdOf(run.record), afterMs, clock.now());
   const person = reason === "retry" && failRequired(run, fault) ? { needsPerson: true } : {};
   const { code, output } = fault;
   const why = { reason, message: describeFault(fault), code, ...withoutMissing({ output }) };
   // The backoff of this transfer must not pause the others of its service.
-  const limit = fault.code === "RATE_LIMITED" ? { limitMs: fault.retryAfterMs ?? patience.retryMs } : {};
+  const isLimiting = fault.code === "RATE_LIMITED" || isRestAsked(fault);
+  const limit = isLimiting ? { limitMs: fault.retryAfterMs ?? patience.retryMs } : {};
   const facts = { ...why, until, ...person, ...more };
   return { kind: "wait", facts, fault, next: { kind: "again", afterMs, ...limit } };
 }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { dueSteps, failedSteps, kindOf, needsDurability, newEntry } from "../../../src/handoff/entry.ts";
 import { deliveryId } from "../../../src/model/manifest.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry, parseEntry } from "../../../src/model/outbox.ts";
+import { Clocks } from "../../support/clocks.ts";
 import { followingWith, type HandoffTask, makeHandoff } from "../../support/handoff.ts";
 import { recordOf } from "./bench.ts";
 
@@ -29,17 +30,24 @@ describe("an outbox entry", () => {
     const nextAt = new Date(NOW + 1).toISOString();
     const failed = { state: "failed", attempts: 9, error: "no" } as const;
     const tried = { ...entry, command: { state: "pending", attempts: 1, nextAt, error: "no" } as const };
-    expect(dueSteps(entry, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
-    expect(dueSteps(tried, FOLLOWING, NOW)).toEqual(["webhook"]);
-    expect(dueSteps(tried, FOLLOWING, NOW + 1)).toEqual(["command", "webhook"]);
-    // The wait was recorded by a clock that was a month ahead.
-    expect(dueSteps(tried, FOLLOWING, NOW - 30 * 86_400_000)).toEqual(["command", "webhook"]);
-    expect(dueSteps({ ...entry, command: failed }, FOLLOWING, NOW)).toEqual(["webhook"]);
-    expect(dueSteps(entry, { ...FOLLOWING, handoff: makeHandoff({}) }, NOW)).toEqual([]);
+    expect(dueSteps("t~1", entry, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
+    const clocks = new Clocks(NOW);
+    const due = () => clocks.run(() => dueSteps("t~1", tried, FOLLOWING, clocks.wallMs));
+    expect(due()).toEqual(["webhook"]);
+    // While the process lives, a clock that is set changes nothing.
+    clocks.wallMs -= 30 * 86_400_000;
+    expect(due()).toEqual(["webhook"]);
+    clocks.pass(1);
+    expect(due()).toEqual(["command", "webhook"]);
+    // Another process finds that the wait was recorded by a clock that was a month ahead.
+    clocks.restart();
+    expect(due()).toEqual(["command", "webhook"]);
+    expect(dueSteps("t~1", { ...entry, command: failed }, FOLLOWING, NOW)).toEqual(["webhook"]);
+    expect(dueSteps("t~1", entry, { ...FOLLOWING, handoff: makeHandoff({}) }, NOW)).toEqual([]);
     // An entry that an attempt without these steps has made.
-    expect(dueSteps(EMPTY_ENTRY, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
+    expect(dueSteps("t~1", EMPTY_ENTRY, FOLLOWING, NOW)).toEqual(["command", "webhook"]);
     // The configuration has more than was decided.
-    expect(dueSteps(EMPTY_ENTRY, { ...FOLLOWING, steps: [] }, NOW)).toEqual([]);
+    expect(dueSteps("t~1", EMPTY_ENTRY, { ...FOLLOWING, steps: [] }, NOW)).toEqual([]);
     expect(failedSteps({ ...tried, webhook: failed }, FOLLOWING)).toEqual([
       { step: "command", message: "no", willRetry: true },
       { step: "webhook", message: "no", willRetry: false },
@@ -79,7 +87,7 @@ describe("an outbox entry", () => {
 
   test("whose rule is gone keeps its steps open, runs none of them, and needs a person", () => {
     const gone = { ...FOLLOWING, handoff: { ...makeHandoff({}), isGone: true } };
-    expect(dueSteps(entry, gone, NOW)).toEqual([]);
+    expect(dueSteps("t~1", entry, gone, NOW)).toEqual([]);
     expect(kindOf(entry, gone)).toBe("json");
     expect(failedSteps(entry, gone).map(({ step, willRetry }) => [step, willRetry])).toEqual([
       ["command", false],

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { EntryLocks } from "../../../src/handoff/outbox.ts";
 import type { HandoffSummary } from "../../../src/model/handoff.ts";
 import { outboxIn } from "../../../src/model/outbox.ts";
+import { HANDOFF_PATIENCE } from "../../support/handoff.ts";
 import { makeFolder, startCommand } from "../../support/program.ts";
 import { ROOT } from "../../support/root.ts";
 import { keyOf, openBench } from "./bench.ts";
@@ -62,6 +63,7 @@ test("an entry that another process works on is counted, and nothing is due here
   const bench = await openBench({ command: ["false"] }, { isAlone: false });
   const { record, folder } = await bench.deliver("t1");
   const handoffs = await bench.open({
+    patience: { ...HANDOFF_PATIENCE, retryMs: 60_000 },
     emit: bench.emitAnd({ "outbox-scanned": ({ summary }) => void summaries.push(summary) }),
   });
   await handoffs.finish();

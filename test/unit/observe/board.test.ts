@@ -1,5 +1,5 @@
 /** What the status shows. */
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { readinessOf } from "../../../src/console/server.ts";
@@ -306,12 +306,15 @@ function idsOf(): string[][] {
 
 /** These promises are broken now, and no others. */
 function breakPromise(...promised: (Promised | undefined)[]): void {
-  const broken = promised.flatMap((each) => (each ? [{ isExplained: false, ...each }] : []));
+  const broken = promised.flatMap((each) =>
+    each ? [{ isExplained: false, ...each, sinceMs: each.dueMs }] : [],
+  );
   board.listener({ type: "promises-changed", broken, began: [], kept: [] });
 }
 
 function openBoard(facts: { readonly queue?: "redis" } = {}) {
   let nowMs = START_MS;
+  vi.spyOn(performance, "now").mockImplementation(() => nowMs);
   const board = new Board({ ...FACTS, ...facts }, [ONE], { now: () => nowMs });
   const pass = (ms: number) => {
     nowMs += ms;

@@ -16,8 +16,12 @@ function promise(dueMs: number, facts: Partial<Promised> = {}): Promised {
 
 /** A watcher in virtual time. */
 function watch(...sources: PromiseSource[]) {
-  const time = { wallMs: START_MS, monotonicMs: 5_000 };
-  const machine: Machine = { ...systemMachine, monotonicMs: () => time.monotonicMs };
+  const time = { wallMs: START_MS, monotonicMs: START_MS, uptimeMs: 5_000 };
+  const machine: Machine = {
+    ...systemMachine,
+    monotonicMs: () => time.monotonicMs,
+    uptimeMs: () => time.uptimeMs,
+  };
   const events: Extract<DaemonEvent, { type: "promises-changed" }>[] = [];
   const emit = (event: DaemonEvent) => {
     if (event.type === "promises-changed") events.push(event);
@@ -31,11 +35,13 @@ function watch(...sources: PromiseSource[]) {
         ?.broken.filter((it) => !it.isExplained)
         .map(({ subject }) => subject) ?? [],
     /** Checks as often as the timer does. `standsStill`: once, at the end. */
-    async pass(ms: number, { standsStill = false, clock = ms } = {}) {
+    async pass(ms: number, { standsStill = false, clock = ms, sleepMs = 0 } = {}) {
+      time.uptimeMs += sleepMs;
       for (let done = 0; done < ms; done += standsStill ? ms : CHECK_MS) {
         const step = standsStill ? ms : Math.min(CHECK_MS, ms - done);
         time.wallMs += step * (clock / ms);
         time.monotonicMs += step;
+        time.uptimeMs += step;
         onMachine(machine, () => watcher.check());
         await new Promise(setImmediate);
       }
@@ -94,12 +100,26 @@ test("a process that stood still says so, and leaves its work time to catch up",
   expect(events.flatMap(({ began }) => began.map(({ subject }) => subject))).toEqual(["process"]);
 });
 
-test("a clock that is set forward breaks no other promise", async () => {
+test.each([3_600_000, -3_600_000])("a clock that is set by %i ms breaks no promise", async (clock) => {
+  const { pass, events } = watch({ kind: "poll", read: () => [promise(START_MS + 60_000)] });
+  await pass(CHECK_MS, { clock });
+  await pass(CHECK_MS);
+  expect(events).toEqual([]);
+});
+
+test("a machine that slept says so, and breaks no other promise", async () => {
   const { pass, shown } = watch({ kind: "poll", read: () => [promise(START_MS + 60_000)] });
-  await pass(CHECK_MS, { clock: 3_600_000 });
+  await pass(CHECK_MS, { sleepMs: 3_600_000 });
   expect(shown()).toEqual(["process"]);
   await pass(CHECK_MS);
   expect(shown()).toEqual([]);
+});
+
+test("a broken promise names the time on the wall clock, whenever that was set", async () => {
+  const { pass, events } = watch({ kind: "poll", read: () => [promise(START_MS + 60_000)] });
+  await pass(CHECK_MS, { clock: CHECK_MS + 3_600_000 });
+  await pass(60_000);
+  expect(events.at(-1)?.began).toMatchObject([{ sinceMs: START_MS + 60_000 + 3_600_000 }]);
 });
 
 const MINUTE_MS = 60_000;

@@ -18,10 +18,18 @@ import {
   type Timer,
 } from "../../../src/base/timers.ts";
 import { DAY_MS } from "../../../src/base/timetable.ts";
-import { DONE, type Next, NO_WAIT, type PollSchedule, type TransferJob } from "../../../src/model/job.ts";
+import {
+  DONE,
+  type Next,
+  NO_WAIT,
+  type PollSchedule,
+  type Rest,
+  type TransferJob,
+} from "../../../src/model/job.ts";
 import { Polls, type PollTurns } from "../../../src/queue/polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "../../../src/queue/port.ts";
 import { Runs } from "../../../src/queue/slots.ts";
+import { jobLimitMs, Turns, type Values } from "../../../src/queue/turns.ts";
 import type { Lease, Member, NewJob, SharedStore } from "./store.ts";
 
 export interface ModelOptions extends Omit<EngineOptions, "onEvicting"> {
@@ -44,7 +52,6 @@ const PRIORITY_STEP_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 3_000;
 const DEFER_PAUSE_MS = 200;
 const RERUN_NOTE_MS = DAY_MS;
-const LONGEST_LIMIT_MS = 3_600_000;
 /** `idle` looks again after pauses that grow: in virtual time, each look costs as much as any other event. */
 const IDLE_CHECK_MS = { min: 50, max: 1_000 };
 /** A worker gets a job within this time after it is due. */
@@ -85,10 +92,16 @@ class ModelEngine implements JobQueue, Member {
     this.#options = options;
     this.#link = new Link(store, options);
     this.#runs = new Runs(options.slots, options.services);
-    const poll = async (mailbox: string) => this.#handlers?.poll(mailbox, this.#stopping.signal) ?? NO_WAIT;
+    const poll = async (mailbox: string, isProbe: boolean) =>
+      this.#handlers?.poll(mailbox, this.#stopping.signal, isProbe) ?? NO_WAIT;
     const turns = turnsIn(store, this.#link, options.services);
-    const work = (mailbox: string) => this.#work.add(poll(mailbox));
-    this.#polls = new Polls(work, options.services, turns, options.random);
+    const work = (...call: Parameters<typeof poll>) => this.#work.add(poll(...call));
+    const noteRest = (service: string, rest: Rest | undefined) => {
+      // The link has reported the failure.
+      this.#command(() => store.limit(service, jobLimitMs(rest))).catch(() => {});
+      options.onRest?.(service, rest);
+    };
+    this.#polls = new Polls(work, options.services, turns, noteRest, options.random);
     store.join(this);
   }
 
@@ -337,7 +350,8 @@ class ModelEngine implements JobQueue, Member {
     }
     const { afterMs, limitMs } = next;
     if (limitMs !== undefined) {
-      await this.#record((store) => store.limit(service, Math.min(limitMs, LONGEST_LIMIT_MS)));
+      await this.#record((store) => store.limit(service, jobLimitMs({ isAsked: true, forMs: limitMs })));
+      await this.#polls.rest(service, limitMs);
     }
     const isRecorded = await this.#record((store) => store.delay(lease, store.nowMs() + afterMs));
     if (isRecorded) await this.#afterRun(lease);
@@ -478,42 +492,25 @@ class Link {
 }
 
 // As in src/queue/bullmq-polls.ts:
-const [POLLED, WAITS] = ["polled", "waits"];
-const CHECK_AGAIN_MS = 60_000;
-const LONGEST_WAIT_MS = DAY_MS;
-
 function turnsIn(store: SharedStore, link: Link, services: EngineOptions["services"]): PollTurns {
-  const keyOf = ({ mailbox, everyMs }: PollSchedule) => `poll:${mailbox}:${everyMs}`;
-  const limitOf = (service: string) => `poll-limit:${service}`;
-  const expiry = (ms: number) => Math.ceil(Math.min(ms, LONGEST_WAIT_MS));
-  return {
-    async take(poll) {
-      const key = keyOf(poll);
-      const ask = async () => {
-        const limitMs = await link.command(() => store.ttlMs(limitOf(poll.service)));
-        if (limitMs > 0) return limitMs;
-        const isTaken = await link.command(() => store.setIfMissing(key, POLLED, expiry(poll.everyMs)));
-        return isTaken ? 0 : Math.max(1, await link.command(() => store.ttlMs(key)));
-      };
-      // The link has reported the failure.
-      return Math.min(await ask().catch(() => RETRY_MS), CHECK_AGAIN_MS);
-    },
-    async end(poll, nextMs, { waitMs, limitMs = 0 }) {
-      const note = () => {
-        if (limitMs > 0) store.set(limitOf(poll.service), WAITS, expiry(limitMs));
-        if (poll.everyMs > 0) store.set(keyOf(poll), waitMs > 0 ? WAITS : POLLED, expiry(nextMs));
-      };
-      // The mailbox is polled at its interval.
-      await link.command(note).catch(() => {});
-    },
-    reset: (polls, dropped) =>
-      link.reach(async () => {
-        const waiting = await link.command(() => polls.filter((poll) => store.get(keyOf(poll)) === WAITS));
-        const keys = [...new Set(services().values())].map(limitOf);
-        for (const poll of [...waiting, ...dropped]) keys.push(keyOf(poll));
-        await link.command(() => keys.forEach((key) => void store.remove(key)));
-        return waiting.map(({ mailbox }) => mailbox);
+  const values: Values = {
+    get: (key) => link.command(() => store.get(key)),
+    ttlMs: (key) => link.command(() => store.ttlMs(key)),
+    set: (key, value, ms, isNew = false) =>
+      link.command(() => {
+        if (isNew) return store.setIfMissing(key, value, ms);
+        store.set(key, value, ms);
+        return true;
       }),
+    remove: (keys) => link.command(() => keys.map((key) => store.remove(key)).includes(true)),
+  };
+  const turns = new Turns(values, services, true);
+  // The link has reported the failure.
+  return {
+    take: (poll) => turns.take(poll).catch(() => ({ waitMs: RETRY_MS })),
+    end: (...call) => turns.end(...call).catch(() => undefined),
+    ask: (...call) => turns.ask(...call).catch(() => {}),
+    reset: (...call) => link.reach(() => turns.reset(...call)),
   };
 }
 

@@ -160,9 +160,11 @@ export class SharedStore {
     return this.#end(lease, (job) => this.#put(job, this.#waiting()));
   }
 
-  /** Never shortens a limit. */
+  /** 0 ends a limit; any other time never shortens one. */
   limit(service: string, ms: number): void {
-    this.#limits.set(service, Math.max(this.#limits.get(service) ?? 0, this.nowMs() + ms));
+    const before = ms > 0 ? (this.#limits.get(service) ?? 0) : 0;
+    this.#limits.set(service, Math.max(before, this.nowMs() + ms));
+    for (const member of this.#members) member.wakeAt(service, this.nextDueMs(service));
   }
 
   limitMs(service: string): number {
