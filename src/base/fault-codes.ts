@@ -66,6 +66,8 @@ export const FAULT_CODES = {
       "The proxy refused the connection. Check service.proxy (or HTTPS_PROXY and NO_PROXY) and the proxy's rules.",
     REDIRECT_REFUSED:
       "The service redirected to another address, and Inlet sends secrets only to the configured one. If the service has moved, set service.baseUrl to its new address; otherwise ask its administrator.",
+    SERVICE_RESTS:
+      "The service rests. Inlet asks again by itself: when a pause that the service asked for is over, and at least once an hour; if it lasts, contact the service's administrator.",
     RATE_LIMITED:
       "The service limits the rate of requests. The daemon waits as long as the service asks; if it persists, poll less often.",
   }),

@@ -106,6 +106,12 @@ export function logEvents(log: EventLines): Emit {
     "disk-failed": ({ fault }) => log.error({ fault }, "a disk cannot be used: work that needs it pauses"),
     "disk-recovered": ({ pausedForMs }) =>
       log.info({ pausedForSeconds: inSeconds(pausedForMs) }, "the disk can be used again"),
+    "service-rests": ({ service, rest }) => {
+      if (rest === undefined) log.info({ service }, "the service does not rest any longer");
+      else if (rest.isAsked)
+        log.warn({ service, forSeconds: inSeconds(rest.forMs) }, "the service asked for a rest");
+      else log.warn({ service }, "the service does not answer: one mailbox asks for all once a minute");
+    },
     "queue-lost": ({ fault }) =>
       log.error({ fault }, "the queue does not work: no new work begins until it does"),
     "queue-back": ({ lostForMs }) =>

@@ -82,6 +82,7 @@ export function openEngine(
     services: live.services,
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage,
+    onRest: (service, rest) => events.emit({ type: "service-rests", service, rest }),
     onEvicting: (policy) => events.emit({ type: "queue-evicts", policy }),
     signal: stop,
   });

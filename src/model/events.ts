@@ -1,6 +1,7 @@
 /** Everything that happens in the daemon, as data. Log, status, metrics, watchdog and tests subscribe to it. */
 import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
+import type { Rest } from "./job.ts";
 import type { Expectation, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, MailboxOrder, Order, PasswordNotice } from "./order.ts";
 import type { Broken } from "./promise.ts";
@@ -94,6 +95,8 @@ interface EventFacts {
   "disk-failed": { fault: Fault };
   "disk-recovered": { pausedForMs: number };
   /** Running work goes on, and no new work begins. Repeated only if the cause changes. */
+  /** Missing `rest`: it is over. */
+  "service-rests": { service: string; rest: Rest | undefined };
   "queue-lost": { fault: Fault };
   "queue-back": { lostForMs: number };
   /** Redis may evict jobs: its policy is not `noeviction`. */

@@ -31,8 +31,10 @@ export interface PollWait {
 
 /** A service rests: none of its mailboxes is polled by its schedule, and none of its jobs starts if it asked for that. */
 export interface Rest {
+  /** The service asked for it. Otherwise it gives no answer. */
   readonly isAsked: boolean;
-  /** Until it is asked again. */
+  /** After `forMs`, one mailbox asks for all until there is an answer. Otherwise the rest is over then. */
+  readonly isProbed: boolean;
   readonly forMs: number;
 }
 

@@ -179,6 +179,7 @@ export class Board {
     "transfer-lost": ({ record }) => this.#transfers.forget(record),
     "poll-succeeded": (event) => this.#mailboxes.polled(event),
     "poll-failed": (event) => this.#mailboxes.failed(event),
+    "service-rests": (event) => this.#mailboxes.rests(event),
     "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
       if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
     },

@@ -1,11 +1,14 @@
 /** The health of each mailbox: when it was and will be polled, and its trouble. */
 
 import type { Clock } from "../base/clock.ts";
+import { FAULT_CODES } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
 import { monotonicMs } from "../base/timers.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { EventOf, ShownMailbox } from "../model/events.ts";
+import type { Rest } from "../model/job.ts";
+import { serviceIdOf } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import { NO_MODE } from "../model/record.ts";
@@ -31,7 +34,7 @@ interface Known {
   unusable?: (Trouble & { readonly entries: number }) | undefined;
 }
 
-/** After these, the service may have asked for a pause, which applies to all its mailboxes. */
+/** The same trouble as the rest that the service may have asked for. */
 const PAUSING: ReadonlySet<string> = new Set(["RATE_LIMITED", "SERVER_FAULT"]);
 /** A poll succeeds within this many intervals. */
 const INTERVALS = 3;
@@ -39,6 +42,8 @@ const INTERVALS = 3;
 export class MailboxBoard {
   readonly #clock: Clock;
   readonly #known = new Map<MailboxId, Known>();
+  /** By service. */
+  readonly #rests = new Map<string, Rest & { readonly since: string; readonly untilMs: number }>();
 
   constructor(mailboxes: readonly ShownMailbox[], clock: Clock) {
     this.#clock = clock;
@@ -77,6 +82,12 @@ export class MailboxBoard {
     this.#update(mailbox, ({ trouble: before }) => {
       return { lastPollMs, waitMs, token, trouble: troubleOf(mailbox, before?.since ?? lastPollMs, fault) };
     });
+  }
+
+  rests({ service, rest }: EventOf<"service-rests">): void {
+    const since = this.#rests.get(service)?.since ?? new Date(this.#clock.now()).toISOString();
+    if (rest === undefined) this.#rests.delete(service);
+    else this.#rests.set(service, { ...rest, since, untilMs: monotonicMs() + rest.forMs });
   }
 
   /** Entries of the list cannot be used, so transfers may be missed. */
@@ -136,6 +147,27 @@ export class MailboxBoard {
     });
   }
 
+  /** The rest of its service: none after one that ends by itself. */
+  #restOf({ facts: { service } }: Known) {
+    const rest = this.#rests.get(serviceIdOf(service.baseUrl));
+    return rest?.isProbed === false && rest.untilMs < monotonicMs() ? undefined : rest;
+  }
+
+  /** Its trouble, or the rest of its service, which stands for a trouble that says the same. */
+  #troubleOf(known: Known): Trouble | undefined {
+    const { name, paused } = known.facts;
+    const trouble = troubleIn(known);
+    const rest = paused ? undefined : this.#restOf(known);
+    const isSame = trouble === undefined || (rest?.isAsked && PAUSING.has(trouble.code));
+    if (rest === undefined || !isSame) return trouble;
+    const again = new Date(this.#clock.now() - monotonicMs() + rest.untilMs).toISOString();
+    const message = rest.isAsked
+      ? `The service asked for a rest. Inlet asks again at ${again}.`
+      : "The service gives no answer. One mailbox asks for all once a minute.";
+    const { advice } = FAULT_CODES.SERVICE_RESTS;
+    return troubleOf(name, rest.since, { code: "SERVICE_RESTS", message, advice });
+  }
+
   /** One per cause: mailboxes of one service that fail in the same way, or whose transfers lack a mode, share it. */
   troubles(transfers: readonly TransferStatus[]): Trouble[] {
     const modeless = transfers.filter(({ reason }) => reason === NO_MODE);
@@ -143,7 +175,7 @@ export class MailboxBoard {
     const failing = [...this.#known].flatMap(([id, known]) => {
       const { name, service } = known.facts;
       const unknown = since.has(id) ? troubleOf(name, since.get(id) ?? 0, new Fault("MODE_UNKNOWN")) : [];
-      const troubles = [troubleIn(known) ?? [], unknown].flat();
+      const troubles = [this.#troubleOf(known) ?? [], unknown].flat();
       return troubles.map((trouble) => ({ service: service.baseUrl.origin, trouble }));
     });
     const causes = Map.groupBy(failing, ({ service, trouble }) => `${service} ${trouble.code}`);
@@ -188,10 +220,9 @@ export class MailboxBoard {
    * if it is known.
    */
   *promised(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
-    const pausing = [...this.#known.values()].filter(({ trouble }) => PAUSING.has(trouble?.code ?? ""));
-    const restingServices = new Set(pausing.map(({ facts }) => facts.service.baseUrl.origin));
-    for (const [id, { facts, servedMs, lastSuccessMs, trouble }] of this.#known) {
-      const { name, pollMs, paused, service } = facts;
+    for (const [id, known] of this.#known) {
+      const { facts, servedMs, lastSuccessMs, trouble } = known;
+      const { name, pollMs, paused } = facts;
       if (paused) continue;
       const otherMs = polledMs(id);
       const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
@@ -206,7 +237,7 @@ export class MailboxBoard {
         text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
         dueMs: lastMs + graceMs,
         graceMs,
-        isExplained: trouble !== undefined || restingServices.has(service.baseUrl.origin),
+        isExplained: trouble !== undefined || this.#restOf(known) !== undefined,
       };
     }
   }

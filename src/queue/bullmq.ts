@@ -41,7 +41,7 @@ import { RedisWatch, type WatchOptions } from "./bullmq-watch.ts";
 import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { Runs } from "./slots.ts";
-import { jobLimitMs } from "./turns.ts";
+import { jobLimitMs, restAskedFor } from "./turns.ts";
 
 export interface BullOptions extends EngineOptions, WatchOptions {
   readonly role: "all" | "worker" | "scheduler";
@@ -352,7 +352,7 @@ class BullEngine implements JobQueue {
     if (this.#stopping.signal.aborted) return this.#requeue(job, token);
     if (next.kind === "done") return;
     if (next.limitMs !== undefined) {
-      await limit(queue, jobLimitMs({ isAsked: true, forMs: next.limitMs }));
+      await limit(queue, jobLimitMs(restAskedFor(next.limitMs)));
       await this.#polls.rest(run.service, next.limitMs);
     }
     await job.moveToDelayed(Date.now() + next.afterMs, token);

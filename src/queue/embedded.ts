@@ -11,7 +11,7 @@ import { NO_WAIT, type PollSchedule, type Rest, type TransferJob } from "../mode
 import { Polls } from "./polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
-import { jobLimitMs, OwnValues, Turns } from "./turns.ts";
+import { jobLimitMs, OwnValues, restAskedFor, Turns } from "./turns.ts";
 
 export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services" | "onRest"> {
   /** Between 0 and 1, for jitter. */
@@ -157,7 +157,7 @@ class EmbeddedQueue implements JobQueue {
     const again = next?.kind === "again" ? next : undefined;
     const limitMs = again?.limitMs ?? 0;
     if (limitMs > 0) {
-      this.#limit(holder.service, jobLimitMs({ isAsked: true, forMs: limitMs }));
+      this.#limit(holder.service, jobLimitMs(restAskedFor(limitMs)));
       void this.#polls.rest(holder.service, limitMs);
     }
     if (mustRerun) await this.add(job);

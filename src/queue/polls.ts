@@ -3,17 +3,16 @@
  * running polls. Used by both engines.
  */
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
-import { LONGEST_MS } from "../base/waits.ts";
 import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Rest, type Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
-import { FOLLOW_MS, type Turns } from "./turns.ts";
+import { FOLLOW_MS, restAskedFor, type Turns } from "./turns.ts";
 
 /** Must not throw. */
 export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset">;
 
 /** A poll is up to this share of its interval early or late. */
 const JITTER = 0.1;
-/** A rest has changed if its end differs by more than this. */
+/** A rest that the service asked for has changed if its end differs by more than this. */
 const SAME_MS = 5_000;
 
 interface ScheduledPoll extends PollSchedule {
@@ -98,7 +97,7 @@ export class Polls {
   /** A download was told that the service rests. */
   async rest(service: string, ms: number): Promise<void> {
     await this.#turns.ask(service, ms);
-    this.#noteRest(service, { isAsked: true, forMs: Math.min(ms, LONGEST_MS.rest) });
+    this.#noteRest(service, restAskedFor(ms));
   }
 
   /** Starts no further polls. */
@@ -205,10 +204,9 @@ export class Polls {
   #noteRest(service: string, rest: Rest | undefined): void {
     const before = this.#rests.get(service);
     const untilMs = monotonicMs() + (rest?.forMs ?? 0);
-    const isOver = rest === undefined && before === undefined;
-    const isSame = before?.isAsked === rest?.isAsked && Math.abs((before?.untilMs ?? 0) - untilMs) < SAME_MS;
-    // Without time left, this process asks the service now.
-    if (isOver || isSame || (rest?.forMs ?? 1) <= 0) return;
+    // Without time left, a mailbox asks now.
+    if (before?.isAsked === rest?.isAsked && (rest === undefined || rest.forMs <= 0 || !rest.isAsked)) return;
+    if (before?.isAsked && rest?.isAsked && Math.abs(before.untilMs - untilMs) < SAME_MS) return;
     if (rest === undefined) this.#rests.delete(service);
     else this.#rests.set(service, { isAsked: rest.isAsked, untilMs });
     this.#onRest(service, rest);

@@ -63,7 +63,7 @@ export interface EngineOptions {
   /** Whether jobs may go on without their slot, as configured now. */
   mayFreeSlots(): boolean;
   readonly outage: Outage;
-  /** Called when a service begins to rest, and when its rest is longer or over. */
+  /** Called when a service begins to rest, when it asks for more, and when the rest is over. */
   onRest?(service: string, rest: Rest | undefined): void;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;

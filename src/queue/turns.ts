@@ -36,7 +36,6 @@ export interface Turn {
 const [POLLED, WAITS] = ["polled", "waits"];
 /** The values of a service's keys: the service asked for it, or gives no answers. */
 const [ASKED, SILENT] = ["asked", "silent"];
-const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 export const LONGEST_JOB_LIMIT_MS = LONGEST_MS.rest + 2 * MINUTE_MS;
 /** A mailbox that waits is checked again within this time, as something may have ended its wait. */
@@ -60,10 +59,10 @@ export class Turns {
 
   async take({ service, mailbox, everyMs }: Poll): Promise<Turn> {
     const values = this.#values;
-    const { limit, why } = keysOf(service);
+    const { limit } = keysOf(service);
     const rest = await this.#restOf(service);
     if (rest !== undefined && rest.forMs > 0) {
-      const isProbedSoon = rest.forMs <= MINUTE_MS && (await values.get(why)) !== undefined;
+      const isProbedSoon = rest.isProbed && rest.forMs <= MINUTE_MS;
       return { waitMs: Math.min(rest.forMs, isProbedSoon ? FOLLOW_MS : CHECK_AGAIN_MS), rest };
     }
     if (rest !== undefined) {
@@ -95,10 +94,10 @@ export class Turns {
   async ask(service: string, ms: number): Promise<void> {
     const values = this.#values;
     const { limit, why } = keysOf(service);
-    const keptMs = Math.min(ms, LONGEST_MS.rest);
-    const isKept = (await values.get(limit)) === ASKED && (await values.ttlMs(limit)) >= keptMs;
-    if (!isKept) await values.set(limit, ASKED, keptMs);
-    if (ms > keptMs) await values.set(why, ASKED, Math.min(ms, LONGEST_MS.lock));
+    const { forMs, isProbed } = restAskedFor(ms);
+    const isKept = (await values.get(limit)) === ASKED && (await values.ttlMs(limit)) >= forMs;
+    if (!isKept) await values.set(limit, ASKED, forMs);
+    if (isProbed) await values.set(why, ASKED, Math.min(ms, LONGEST_MS.lock));
   }
 
   /** Ends the pauses that failed polls caused, all rests, and the turns of dropped polls. Returns the mailboxes that paused. */
@@ -115,8 +114,9 @@ export class Turns {
   async #restOf(service: string): Promise<Rest | undefined> {
     const { limit, why } = keysOf(service);
     const forMs = await this.#values.ttlMs(limit);
-    const reason = (await this.#values.get(why)) ?? (forMs > 0 ? ASKED : undefined);
-    return reason === undefined ? undefined : { isAsked: reason === ASKED, forMs };
+    const reason = await this.#values.get(why);
+    if (reason !== undefined) return { isAsked: reason === ASKED, isProbed: true, forMs };
+    return forMs > 0 ? { isAsked: true, isProbed: false, forMs } : undefined;
   }
 
   async #noteSilence({ service, mailbox }: Poll, waitMs: number): Promise<void> {
@@ -142,10 +142,14 @@ export class Turns {
   }
 }
 
-/** For how long no job starts: 0 if the service did not ask for a rest. After the longest one, a poll asks first. */
+export function restAskedFor(ms: number): Rest {
+  return { isAsked: true, isProbed: ms > LONGEST_MS.rest, forMs: Math.min(ms, LONGEST_MS.rest) };
+}
+
+/** For how long no job starts: 0 if the service did not ask for a rest. Where a mailbox asks for all, it asks first. */
 export function jobLimitMs(rest: Rest | undefined): number {
   if (!rest?.isAsked) return 0;
-  return rest.forMs < LONGEST_MS.rest - SECOND_MS ? rest.forMs : LONGEST_JOB_LIMIT_MS;
+  return rest.isProbed ? LONGEST_JOB_LIMIT_MS : rest.forMs;
 }
 
 /** `limit`: nobody asks the service. `why`: it rests until it answers. `silent`: the last mailbox that got no answer. */

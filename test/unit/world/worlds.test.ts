@@ -14,11 +14,11 @@ const SHARDS = 12;
 const EVERY_DAY = 4;
 
 /**
- * What the program does not bear yet: clocks that jump, long pauses that a service asks for, another label or spelling of what
+ * What the program does not bear yet: another label or spelling of what
  * is the same, folders that are lost, restored or changed by others, files of consumers, and several orders for one transfer. In these worlds,
  * `npm run explore` finds faults that are known.
  */
-const NOT_YET: ReadonlySet<Happening["kind"]> = new Set(["clock", "tamper", "backup", "replace"]);
+const NOT_YET: ReadonlySet<Happening["kind"]> = new Set(["tamper", "backup", "replace"]);
 
 /** In a fleet, a process may go on showing what another one has settled. */
 const NOT_YET_IN_FLEETS: ReadonlySet<Happening["kind"]> = new Set([
@@ -39,8 +39,6 @@ function isBorne({ site, happenings, isCron }: Plan): boolean {
     orders.length < 2 &&
     all.every((what) => {
       if (NOT_YET.has(what.kind) || (site.isShared && NOT_YET_IN_FLEETS.has(what.kind))) return false;
-      if (what.kind === "weather")
-        return what.weather.retryAfter === undefined || Number(what.weather.retryAfter) < 3_600;
       if (what.kind === "stop" && what.loss !== undefined) return false;
       if (what.kind === "order") return what.next === undefined && what.action !== "redeliver";
       return isSame(what.kind === "site" ? what.site : "inSite" in what ? what.inSite : undefined);

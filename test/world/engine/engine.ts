@@ -29,7 +29,7 @@ import {
 import { Polls, type PollTurns } from "../../../src/queue/polls.ts";
 import type { EngineOptions, Handlers, JobQueue } from "../../../src/queue/port.ts";
 import { Runs } from "../../../src/queue/slots.ts";
-import { jobLimitMs, Turns, type Values } from "../../../src/queue/turns.ts";
+import { jobLimitMs, restAskedFor, Turns, type Values } from "../../../src/queue/turns.ts";
 import type { Lease, Member, NewJob, SharedStore } from "./store.ts";
 
 export interface ModelOptions extends Omit<EngineOptions, "onEvicting"> {
@@ -350,7 +350,7 @@ class ModelEngine implements JobQueue, Member {
     }
     const { afterMs, limitMs } = next;
     if (limitMs !== undefined) {
-      await this.#record((store) => store.limit(service, jobLimitMs({ isAsked: true, forMs: limitMs })));
+      await this.#record((store) => store.limit(service, jobLimitMs(restAskedFor(limitMs))));
       await this.#polls.rest(service, limitMs);
     }
     const isRecorded = await this.#record((store) => store.delay(lease, store.nowMs() + afterMs));

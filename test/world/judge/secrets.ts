@@ -236,6 +236,15 @@ export class Requests {
     this.#rests.set(`${process.name} ${service} ${area}`, { sinceMs: this.#nowMs, untilMs });
   }
 
+  /** For how long a service has rested, as this process knows since then; 0 if it does not. */
+  restedMs({ name }: Process, service: number, sinceMs: number): number {
+    const rests = ["list", "information"].flatMap(
+      (area) => this.#rests.get(`${name} ${service} ${area}`) ?? [],
+    );
+    const lasting = rests.filter((rest) => rest.untilMs > this.#nowMs + SECOND_MS && rest.sinceMs > sinceMs);
+    return Math.max(0, ...lasting.map((rest) => this.#nowMs - rest.sinceMs));
+  }
+
   #checkRest({ process, service, operation, atMs, trackingId = "" }: Request): void {
     const rest = this.#rests.get(`${process.name} ${service} ${operation}`);
     if (rest === undefined || atMs < rest.sinceMs + 5 * SECOND_MS || atMs > rest.untilMs - 2 * SECOND_MS)

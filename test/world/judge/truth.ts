@@ -171,7 +171,9 @@ export class Truth {
     for (const { email, service } of daemon.site.boxes) {
       const listedMs = requests.listedMs.get(`${service} ${fold(email)}`) ?? 0;
       const unpolledMs = this.#nowMs - Math.max(listedMs, sinceRunMs, daemon.appliedMs);
-      if (unpolledMs > POLL_SHOWN_MS && !this.#isPaused(service))
+      if (requests.restedMs(daemon.process, service, daemon.appliedMs) > MINUTE_MS)
+        yield `I7: status says "${words}", and the service of ${email} rests`;
+      if (unpolledMs > POLL_SHOWN_MS)
         yield `I7: status says "${words}", and ${email} was not polled for ${Math.round(unpolledMs / MINUTE_MS)} minutes`;
     }
     for (const { key } of open) {
