@@ -16,6 +16,8 @@ export interface NewJob {
   readonly priority: number;
 }
 
+/** Of BullMQ's set of delayed jobs. */
+const SCORES_PER_MS = 0x1000;
 /** A job younger than this may be on its way into its list. */
 const YOUNG_MS = 60_000;
 
@@ -28,7 +30,9 @@ export async function addJob(
   client: RedisClient,
   { key, data, priority }: NewJob,
 ): Promise<void> {
-  if ((await queue.getJobState(key)) !== "unknown") return;
+  const state = await queue.getJobState(key);
+  if (state === "delayed") await endWrongDelay(queue, client, key);
+  if (state !== "unknown") return;
   const redisKey = queue.toKey(key);
   const type = await client.type(redisKey);
   if (type !== "none") {
@@ -37,6 +41,13 @@ export async function addJob(
     await client.del(redisKey);
   }
   await queue.add("download", data, { jobId: key, priority });
+}
+
+/** BullMQ keeps the ends of delays by the wall clock. Ends a delay that is longer than it was meant to: the clock was set back. */
+async function endWrongDelay(queue: Queue<JobData>, client: RedisClient, key: string): Promise<void> {
+  const [job, score] = await Promise.all([queue.getJob(key), client.zscore(queue.toKey("delayed"), key)]);
+  const dueMs = Number(score) / SCORES_PER_MS;
+  if (job !== undefined && dueMs - Date.now() > job.delay + YOUNG_MS) await job.promote();
 }
 
 /** The same name in every process. */

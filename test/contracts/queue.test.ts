@@ -1,6 +1,6 @@
 /** The contract of all engines. */
 import { setTimeout } from "node:timers/promises";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { Outage } from "../../src/base/outage.ts";
 import {
   DONE,
@@ -520,6 +520,24 @@ test.each<Next>([DONE, { kind: "again", afterMs: HOUR_MS }])(
     expect(worker.ran).toEqual(["a", "a"]);
   },
 );
+
+test("a delay that began before the clock was set back ends when the job is added again", {
+  tags: ["system"],
+}, async () => {
+  const redis = await startRedis();
+  const nexts: Next[] = [{ kind: "again", afterMs: HOUR_MS }, DONE];
+  let runs = 0;
+  const queue = await begin(openTestQueue(redis), { download: async () => nexts[runs++] ?? DONE });
+  await queue.add(job("a"));
+  await expect.poll(() => redis.client.keys("*:delayed")).toHaveLength(1);
+  await queue.add(job("a"));
+  const nowMs = Date.now.bind(Date);
+  const clock = vi.spyOn(Date, "now").mockImplementation(() => nowMs() - 5 * HOUR_MS);
+  onTestFinished(() => clock.mockRestore());
+  expect(runs).toBe(1);
+  await queue.add(job("a"));
+  await expect.poll(() => runs, { timeout: 10_000 }).toBe(2);
+});
 
 test("a process that knows fewer services leaves the jobs of the others alone", {
   tags: ["system"],

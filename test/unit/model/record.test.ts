@@ -1,10 +1,20 @@
 /** What records, tokens, links and the headline of a status say. */
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
-import { expiryOf, modeOf, modeText, UNKNOWN_EXPIRY_MS, waitLeftMs } from "../../../src/model/record.ts";
+import { beginWait, LONGEST_MS } from "../../../src/base/waits.ts";
+import {
+  expiryOf,
+  modeOf,
+  modeText,
+  UNKNOWN_EXPIRY_MS,
+  waitIdOf,
+  waitLeftMs,
+  withRightUntil,
+} from "../../../src/model/record.ts";
 import { headlineOf, type MailboxStatus, type Status, type Trouble } from "../../../src/model/status.ts";
 import { findRenewal } from "../../../src/model/token.ts";
 import { passwordOfLink, takesAnyPassword } from "../../../src/model/transfer.ts";
+import { Clocks } from "../../support/clocks.ts";
 
 const NOW_MS = Date.parse("2026-03-01T00:00:00Z");
 const KEY = { mailbox: "m", trackingId: "t" };
@@ -19,6 +29,35 @@ test.each([
 ])("a transfer that waits until %s is kept back for %s ms", (until, leftMs) => {
   expect(waitLeftMs({ ...KEY, state: "waiting", reason: "locked", until }, NOW_MS)).toBe(leftMs);
   expect(waitLeftMs({ ...KEY, state: "discovered", reason: undefined, until }, NOW_MS)).toBeUndefined();
+});
+
+test.each([
+  ["was set back", -5 * 3_600_000, 10 * 60_000],
+  ["was set forward", 5 * 3_600_000, 10 * 60_000],
+  ["runs on", 60_000, 9 * 60_000],
+])("the end of a wait is noted again after the clock %s", (_, byMs, leftMs) => {
+  const clocks = new Clocks(NOW_MS);
+  const until = clocks.run(() => beginWait(waitIdOf(KEY), 10 * 60_000, clocks.wallMs));
+  const record = { ...KEY, state: "waiting", reason: "locked", until } as const;
+  if (byMs === 60_000) clocks.pass(byMs);
+  else clocks.wallMs += byMs;
+  const right = clocks.run(() => withRightUntil(record, clocks.wallMs));
+  expect(Date.parse(right.until) - clocks.wallMs).toBe(leftMs);
+  expect(clocks.run(() => waitLeftMs(right, clocks.wallMs))).toBe(leftMs);
+});
+
+test("runs of `once` after a clock that was years ahead wait for one cap together", () => {
+  const clocks = new Clocks(NOW_MS);
+  const until = new Date(NOW_MS + 3_650 * DAY).toISOString();
+  let record = { ...KEY, state: "waiting" as const, reason: "retry", until };
+  let waitedMs = 0;
+  while (clocks.run(() => waitLeftMs(record, clocks.wallMs)) !== undefined && waitedMs < DAY) {
+    record = clocks.run(() => withRightUntil(record, clocks.wallMs));
+    clocks.pass(300_000);
+    clocks.restart();
+    waitedMs += 300_000;
+  }
+  expect(waitedMs).toBeLessThanOrEqual(LONGEST_MS.attempt);
 });
 
 test("an unknown expiry is after every known one, and still a date", () => {

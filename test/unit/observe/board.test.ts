@@ -3,6 +3,8 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { makeTimetable } from "../../../src/base/timetable.ts";
 import { readinessOf } from "../../../src/console/server.ts";
+import type { Rest } from "../../../src/model/job.ts";
+import { serviceIdOf } from "../../../src/model/mailbox.ts";
 import type { Promised } from "../../../src/model/promise.ts";
 import type { State, TransferRecord } from "../../../src/model/record.ts";
 import { Board } from "../../../src/observe/board.ts";
@@ -203,6 +205,32 @@ test("I7 nothing silent: a mailbox that is no longer polled does not look fine",
   // Another process has polled it since.
   const [again] = [...board.promisedPolls(() => START_MS + 60_000)];
   expect(again?.dueMs).toBe(START_MS + 240_000);
+});
+
+test("I7 nothing silent: a service that rests is shown with its reason and end, until it is over", () => {
+  const service = serviceIdOf(ONE.service.baseUrl);
+  const rests = (rest: Rest | undefined) => board.listener({ type: "service-rests", service, rest });
+  const shown = () => board.read().troubles.map(({ code, message }) => `${code} ${message}`);
+  poll();
+  rests({ isAsked: true, isProbed: false, forMs: HOUR_MS });
+  const again = new Date(START_MS + HOUR_MS).toISOString();
+  expect(shown()).toEqual([`SERVICE_RESTS The service asked for a rest. Inlet asks again at ${again}.`]);
+  // One trouble for one cause.
+  board.listener(pollFailed({ mailbox: "m", fault: new Fault("RATE_LIMITED") }));
+  expect(shown()).toHaveLength(1);
+  board.listener(pollFailed({ mailbox: "m", fault: new Fault("TOKEN_REFUSED") }));
+  expect(board.read().troubles).toMatchObject([{ code: "TOKEN_REFUSED" }]);
+  poll();
+  pass(HOUR_MS + 1);
+  expect(shown()).toEqual([]);
+  rests({ isAsked: false, isProbed: true, forMs: 60_000 });
+  pass(HOUR_MS);
+  expect(shown()).toEqual([
+    "SERVICE_RESTS The service gives no answer. One mailbox asks for all once a minute.",
+  ]);
+  expect([...board.promisedPolls(() => undefined)]).toMatchObject([{ isExplained: true }]);
+  rests(undefined);
+  expect(shown()).toEqual([]);
 });
 
 test("a paused mailbox is no problem any more, and does not count as overdue", () => {

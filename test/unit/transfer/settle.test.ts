@@ -53,8 +53,22 @@ test("I6 no contagion: a service that asks for fewer requests is paused by its R
   expect(await settle(run, new Fault("SERVER_FAULT"))).toEqual({ kind: "again", afterMs: 2_048 });
 });
 
+test.each(["RATE_LIMITED", "SERVER_FAULT"] as const)(
+  "I6 no contagion: after %s with a rest of a day, a transfer waits for an hour, and the service decides about the rest",
+  async (code) => {
+    const { run } = await setUp();
+    const limitMs = 24 * 3_600_000;
+    expect(await settle(run, new Fault(code, { retryAfterMs: limitMs }))).toEqual({
+      kind: "again",
+      afterMs: 3_600_000,
+      limitMs,
+    });
+  },
+);
+
 test.each([
   ["that the service names, also if it is longer than usual", 90_000, 90_000],
+  ["that the service names, up to a day", 24 * 3_600_000, 24 * 3_600_000],
   ["that is usual, if it names none", undefined, 75_000],
   ["of a minute, if it names a shorter one", 1_000, 60_000],
 ])(
