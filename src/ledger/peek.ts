@@ -184,7 +184,7 @@ export class LedgerPeek {
       staged: staged.map((id) => this.#paths.staged(id)),
       files: await listFiles(this.#rounds, this.#inbox, record, staged),
       kept: (await this.#disk.kindOf(kept)) === "folder" ? kept : undefined,
-      passwords: budget === undefined ? undefined : await this.#spentOn(key, budget),
+      passwords: budget === undefined ? undefined : await this.attempts.spent(key.trackingId, name, budget),
     };
   }
 
@@ -196,12 +196,9 @@ export class LedgerPeek {
     const mayHaveSlots = await this.attempts.listed();
     return async (key, budget) => {
       if (!mayHaveSlots(key.trackingId)) return 0;
-      return (await skipDamaged("", ignore, () => this.#spentOn(key, budget)))?.spent;
+      return (await skipDamaged("", ignore, () => this.attempts.spent(key.trackingId, nameOf(key), budget)))
+        ?.spent;
     };
-  }
-
-  #spentOn(key: TransferKey, budget: number): Promise<SpentAttempts> {
-    return this.attempts.spent(key.trackingId, nameOf(key), budget);
   }
 
   /** `onlyOpen`: only a transfer whose last round is open. */

@@ -249,8 +249,8 @@ async function permit(
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
   const spent = { ...others, fingerprints: [...others.fingerprints, ...refused] };
   const permission = await mayTry(spent, candidate, record.trackingId, mailbox.passwordAttempts);
-  // An earlier process may have lost an answer, and this one has had none: let the service answer without a password first.
-  if (others.unanswered > 0 && service.ownAnswers() === 0) breaker.doubt(service);
+  // An earlier process, or one at another address of the service, may have lost an answer: let it answer without a password.
+  if (service.ownAnswers() === 0) breaker.doubt(service);
   return permission;
 }
 

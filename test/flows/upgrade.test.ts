@@ -47,7 +47,11 @@ describe.each(fixtures)("%s", (fixture) => {
     expect(Object.fromEntries(kept)).toEqual(before);
     expect(after.length).toBeGreaterThan(kept.length);
     expect(await readFile(join(folder, "handed"), "utf8")).toBe("to-hand-over\n");
-    const states = (await listJson(config)).map((it) => [it.trackingId, it.state]);
+    // The service has another address now, and the attempts at its transfers count nevertheless.
+    expect(service.refusedPasswords("to-wait")).toEqual([]);
+    const transfers = await listJson(config);
+    expect(transfers.find((it) => it.trackingId === "to-wait")).toMatchObject({ passwordsSpent: 1 });
+    const states = transfers.map((it) => [it.trackingId, it.state]);
     expect(Object.fromEntries(states)).toMatchObject({
       ...FIXTURE_STATES,
       "to-hand-over": expect.any(String),

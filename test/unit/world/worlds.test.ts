@@ -14,9 +14,8 @@ const SHARDS = 12;
 const EVERY_DAY = 4;
 
 /**
- * What the program does not bear yet: another label or spelling of what
- * is the same, folders that are lost, restored or changed by others, files of consumers, and several orders for one transfer. In these worlds,
- * `npm run explore` finds faults that are known.
+ * What the program does not bear yet: another label of what is the same, files that are changed by others, files of consumers,
+ * and several orders for one transfer. In these worlds, `npm run explore` finds faults that are known.
  */
 const NOT_YET: ReadonlySet<Happening["kind"]> = new Set(["tamper", "backup", "replace"]);
 
@@ -46,10 +45,9 @@ function isBorne({ site, happenings, isCron }: Plan): boolean {
   );
 }
 
-function identitiesOf({ boxes, addresses, inbox }: Site): string {
+function identitiesOf({ boxes, inbox }: Site): string {
   return JSON.stringify([
     boxes.map(({ email, name, service, inbox: own }) => [email.toLowerCase(), name, service, own]),
-    addresses,
     inbox,
   ]);
 }

@@ -7,7 +7,7 @@ import type { World } from "../world.ts";
 
 /** Attempts at one transfer, by its tracking-id: its budget does not depend on who asks, and where. */
 class Attempts {
-  /** Passwords that the service has accepted, and somebody knows that. */
+  /** Passwords that the service has accepted, and somebody knows that, each with the address that it was sent to. */
   readonly proven = new Set<string>();
   /** When a process got to know that a password is refused. */
   readonly refusedMs = new Map<string, number>();
@@ -66,7 +66,7 @@ export class Requests {
   #checkAttempt(attempts: Attempts, transfer: StoredTransfer, request: Request, password: string): void {
     const { trackingId, operation, process, service, atMs } = request;
     this.#checkMode(transfer, request);
-    if (attempts.proven.has(password)) return;
+    if (attempts.proven.has(provenAt(request, password))) return;
     // Something else than the proof of a password, before it is proven.
     if (operation !== "information")
       this.#violate(`I3: ${trackingId} got ${operation} with an unproven password`);
@@ -112,7 +112,7 @@ export class Requests {
       attempts.locks.set(transferId, { knownMs: this.#nowMs, untilMs });
     }
     if (!attempts.open.delete(request)) return;
-    if (isOwn && verdict === "accepted") return void attempts.proven.add(password);
+    if (isOwn && verdict === "accepted") return void attempts.proven.add(provenAt(request, password));
     if (isOwn && verdict === "refused") {
       this.refusals++;
       attempts.refusedMs.set(password, this.#nowMs);
@@ -267,4 +267,9 @@ export class Requests {
   get #nowMs(): number {
     return this.#world.schedule.nowMs;
   }
+}
+
+/** Another spelling of the address may be that of another service, where the same password is a guess. */
+function provenAt({ origin, path }: Request, password: string): string {
+  return `${origin}${path.slice(0, path.indexOf("/api/"))} ${password}`;
 }
