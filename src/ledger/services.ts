@@ -7,8 +7,8 @@ import type { Rounds } from "./rounds.ts";
 export function servicesIn({ disk, paths, once }: Rounds) {
   const pathOf = (fact: readonly string[]) =>
     join(paths.services, `${hash("sha256", fact.join("\0")).slice(0, 32)}.json`);
-  return {
-    has: async (...fact: readonly string[]) => (await tryRead(disk, pathOf(fact))) !== undefined,
-    add: (...fact: readonly string[]) => once.create(pathOf(fact), `${JSON.stringify(fact)}\n`),
-  };
+  const has = async (...fact: readonly string[]) => (await tryRead(disk, pathOf(fact))) !== undefined;
+  const add = async (...fact: readonly string[]) =>
+    (await has(...fact)) || once.create(pathOf(fact), `${JSON.stringify(fact)}\n`);
+  return { has, add };
 }

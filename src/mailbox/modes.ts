@@ -2,70 +2,61 @@
  * The security modes of listed transfers. Where a list lacks one, all are asked for once more, alone. A service that has never
  * named a mode, in whole answers to such requests, names none: this is recorded for its version.
  */
-import { asFault } from "../base/faults.ts";
+import { tolerate } from "../base/faults.ts";
 import { type ListedTransfer, TRANSFER_STATES } from "../model/transfer.ts";
-import type { VerifiedAddress } from "../service/port.ts";
 import type { MailboxState, PollTools } from "./state.ts";
 
-const MODE_ONLY = { active: true, fields: "trackingId,transfer(securityMode)" };
+export const MODE_ONLY = { active: true, fields: "trackingId,transfer(securityMode)" };
 
 /** An intermediary may lose modes now and then. So many answers without any say that the service names none. */
 const ANSWERS = 3;
 
-/** Facts about a service. Once it has named a mode, a missing one is unknown. */
-const NAMES_MODES = "names modes";
-const NAMES_NONE = "names no modes";
+type Entries = readonly ListedTransfer[];
 
 export function lacksMode({ securityMode, state }: ListedTransfer): boolean {
   return securityMode.is === "unknown" && TRANSFER_STATES[state] === "open";
 }
 
-/** Returns a function that completes each page of one list. `isKnown`: as in `listReceived`. */
+/** Returns a function that completes each page of one list. `readAlone`: reads the list with `MODE_ONLY`. */
 export function createModeFinder(
-  { ledger: { services } }: Pick<PollTools, "ledger">,
+  { services }: PollTools["ledger"],
   state: MailboxState,
-  address: VerifiedAddress,
-  isKnown: (trackingId: string) => boolean,
+  readAlone: () => AsyncIterable<Entries>,
   signal: AbortSignal,
-) {
+): (page: Entries) => Promise<Entries> {
   const { service, transfers, mailbox } = state;
-  const namesModes = async (entries: readonly ListedTransfer[]) => {
+  /** Once the service has named a mode, for any of its mailboxes, a missing one is unknown. */
+  const namesModes = async (entries: Entries) => {
     const isShown = entries.some(({ securityMode }) => securityMode.is === "given");
-    if (isShown) await services.add(service.id, NAMES_MODES);
-    return isShown || services.has(service.id, NAMES_MODES);
+    if (isShown) await services.add(service.id, "names modes");
+    return isShown || services.has(service.id, "names modes");
   };
-  const ask = async (): Promise<readonly ListedTransfer[]> => {
-    const version = JSON.stringify((await service.apiVersions(signal).catch(() => null)) ?? null);
-    const isRecorded = await services.has(service.id, NAMES_NONE, version);
-    state.hasNoModes = isRecorded && !(await namesModes([]));
+  const ask = async (): Promise<Entries> => {
+    // A service, or a firewall before it, may refuse its status: it has one version then.
+    const version = await service.apiVersions(signal).catch(() => undefined);
+    const fact = [service.id, "names no modes", JSON.stringify(version ?? [])] as const;
+    state.hasNoModes = (await services.has(...fact)) && !(await namesModes([]));
     for (let left = ANSWERS; left > 0 && !state.hasNoModes; left--) {
-      const list = service.listReceived(address, MODE_ONLY, () => {}, signal, isKnown);
-      const answer = (await Array.fromAsync(list).catch(noneIfRefused)).flat();
-      if (answer.length === 0 || (await namesModes(answer))) return answer;
+      // A service that does not know the field says nothing about modes.
+      const answer = (await Array.fromAsync(readAlone()).catch(tolerate("BAD_REQUEST"))) ?? [];
+      if (answer.length === 0 || (await namesModes(answer.flat()))) return answer.flat();
     }
-    if (!isRecorded) await services.add(service.id, NAMES_NONE, version);
+    if (!state.hasNoModes) await services.add(...fact);
     state.hasNoModes = true;
     return [];
   };
-  let asking: ReturnType<typeof ask> | undefined;
-  return async (page: readonly ListedTransfer[]): Promise<readonly ListedTransfer[]> => {
+  let asking: Promise<Entries> | undefined;
+  return async (page) => {
     await namesModes(page);
     if (!page.some(lacksMode)) return page;
     const isNew = !state.hasNoModes || page.some(({ trackingId }) => !transfers.open.has(trackingId));
     if (isNew) asking ??= ask();
     const found = new Map((await asking)?.map((entry) => [entry.trackingId, entry.securityMode]));
     const isNone = state.hasNoModes || mailbox.rulesWithoutMode === true;
-    const otherwise = { is: isNone ? "none" : "unknown" } as const;
-    const complete = (entry: ListedTransfer) => {
-      const named = found.get(entry.trackingId);
-      return { ...entry, securityMode: named?.is === "given" ? named : otherwise };
-    };
-    return page.map((entry) => (lacksMode(entry) ? complete(entry) : entry));
+    return page.map((entry) => {
+      const mode = found.get(entry.trackingId) ?? entry.securityMode;
+      const securityMode = mode.is === "unknown" && isNone ? ({ is: "none" } as const) : mode;
+      return lacksMode(entry) ? { ...entry, securityMode } : entry;
+    });
   };
-}
-
-/** The service does not know the field. */
-function noneIfRefused(error: unknown): [] {
-  if (asFault(error).code !== "BAD_REQUEST") throw error;
-  return [];
 }

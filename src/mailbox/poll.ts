@@ -10,7 +10,7 @@ import { hasEnded, type TransferRecord } from "../model/record.ts";
 import { findRecipient, type ListedTransfer, mailboxIdOf } from "../model/transfer.ts";
 import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
-import { createModeFinder, lacksMode } from "./modes.ts";
+import { createModeFinder, MODE_ONLY } from "./modes.ts";
 import { readStart } from "./since.ts";
 import { jobOf, LIGHT, type MailboxState, type PollTools } from "./state.ts";
 import { rejectOrThrow, takeUp } from "./take-up.ts";
@@ -161,7 +161,7 @@ async function discover(
     const taken = await taking.catch((error: unknown) => rejectOrThrow(error, reject));
     if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
-    if (!taken.isSettled && lacksMode(entry) && mailbox.rulesWithoutMode === undefined) modeless++;
+    if (taken.isModeless && mailbox.rulesWithoutMode === undefined) modeless++;
     if (!taken.isInactive) transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
     if (taken.isNew) discovered++;
@@ -169,7 +169,9 @@ async function discover(
   };
   const start = await readStart(tools, state, address, signal);
   const listing = { ...tools, state, start, tryBegin };
-  const findModes = createModeFinder(tools, state, address, skipSettled, signal);
+  // The whole list reports entries that cannot be read.
+  const readAlone = () => state.service.listReceived(address, MODE_ONLY, () => {}, signal, skipSettled);
+  const findModes = createModeFinder(tools.ledger, state, readAlone, signal);
   onProgress();
   let isRead = false;
   transfers.startListing();

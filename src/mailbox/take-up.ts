@@ -75,6 +75,8 @@ interface Taken {
   /** It is not active, and counts as if the service had not listed it. */
   readonly isInactive?: true;
   readonly isNew?: boolean;
+  /** No list has given its security mode. */
+  readonly isModeless?: boolean;
   readonly job?: TransferJob;
 }
 
@@ -121,10 +123,10 @@ export async function takeUp(
   const record = await learnChanges(listing, entry, known);
   warnOfExpiry(listing, record);
   if (isDoubtful(record)) return LEFT_ALONE;
-  const isModeNews = modeOf(record).is !== modeOf(known).is;
-  return isModeNews || (await claimAttempt(listing, record))
-    ? { job: jobOf(listing.ledger, record) }
-    : LEFT_ALONE;
+  const mode = modeOf(record).is;
+  const taken = { isModeless: mode === "unknown" && record.complete === undefined };
+  const isDue = mode !== modeOf(known).is || (await claimAttempt(listing, record));
+  return isDue ? { ...taken, job: jobOf(listing.ledger, record) } : taken;
 }
 
 /** Begins the next round of a transfer, or records that it is older than the start of its mailbox, or may be delivered. */

@@ -54,7 +54,7 @@ export interface ListedTransfer {
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
-  /** `ONE_TIME_PASSWORD`, or how else recipients prove who they are. A list never says that there is none: see `nameModes`. */
+  /** `ONE_TIME_PASSWORD`, or how else recipients prove who they are. A list never says that there is none: see `createModeFinder`. */
   readonly securityMode: ListedField<string>;
   /** Untrusted, and missing unless the service shows it in its lists. */
   readonly subject?: string | undefined;

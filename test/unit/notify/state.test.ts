@@ -27,6 +27,7 @@ const EVENTS: Readonly<Record<string, (mailbox: string) => DaemonEvent>> = {
   refused: (mailbox) => pollFailed({ mailbox, fault: new Fault("TOKEN_REFUSED") }),
   away: (mailbox) => pollFailed({ mailbox, fault: new Fault("SERVICE_UNREACHABLE") }),
   polled: (mailbox) => pollSucceeded({ mailbox }),
+  modeless: (mailbox) => pollSucceeded({ mailbox, modeless: 3 }),
   overdue: (mailbox) => ({
     type: "overdue-listed",
     overdue: [{ mailbox, expectation: EXPECTATION, dueMs: 1_000 }],
@@ -52,6 +53,8 @@ const REPORTS = {
     "full a, full b → disk; room a →; room b → disk over",
   "a trouble of a mailbox, until any process has polled it":
     "refused m → service; polled m other → service over",
+  "unknown security modes once for a service, until no mailbox has them":
+    "modeless m1, modeless m2 → service; modeless m1 →; polled m1 →; polled m2 → service over",
   "another cause, and not that the first one is over":
     "away → service; refused → service; polled → service over",
   "troubles of a process until it ends, and a full disk until a delivery":

@@ -381,15 +381,7 @@ describe("weather", () => {
   test.each<[Mood, readonly string[]]>([
     ["forgetful", ["0", "1 2 given given"]],
     ["cutting", ["BAD_ANSWER"]],
-    [
-      "stripping",
-      [
-        "1 0 given given",
-        "1 2 given given",
-        "1 2 given unknown",
-        "1 2 unknown given",
-      ],
-    ],
+    ["stripping", ["1 0 given given", "1 2 given given", "1 2 given unknown", "1 2 unknown given"]],
   ])("%s: lists differ", async (mood, expected) => {
     const seen = new Set<string>();
     for (const seed of SEEDS) {
