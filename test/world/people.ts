@@ -1,8 +1,11 @@
 /** The people around a daemon: its operator, the consumers of its deliveries, and others who change what is on its disk. */
 import { hash } from "node:crypto";
 import { Secret } from "../../src/base/secret.ts";
-import { type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
+import { giveAnswer } from "../../src/inbox/work-folder.ts";
+import type { Decision } from "../../src/model/order.ts";
+import { isDoubtful, type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
 import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
+import { findQuestion } from "../../src/operate/records.ts";
 import type { OnChange, Snapshot } from "./ground/disk.ts";
 import { Process } from "./ground/process.ts";
 import { CONSUMER } from "./judge/observer.ts";
@@ -106,6 +109,25 @@ export class People {
       `the operator supplies a ${isRight ? "right" : "wrong"} password for ${record.trackingId}`,
     );
     observer.supplied(record, isRight, isCommon);
+  }
+
+  /** Answers what Inlet asks about records that are gone or older. */
+  decide(decision: Decision): void {
+    this.#command(async () => {
+      const { settings, observer } = this.#world;
+      const question = await findQuestion(settings);
+      const waiting = (await this.#world.recordsNow()).filter(isDoubtful);
+      if (question === undefined && waiting.length === 0) return;
+      this.#world.note(`the operator: ${decision}, because ${question?.detail ?? "transfers wait"}`);
+      if (decision === "anew") {
+        // The operator wants whatever comes again.
+        for (const { key } of observer.received.values())
+          observer.excused.set(key, (observer.excused.get(key) ?? 0) + 1);
+      }
+      if (question !== undefined) await giveAnswer(settings, question, decision, OPERATOR);
+      for (const { trackingId } of waiting)
+        await this.#order(decision === "adopt" ? "discard" : "retry", trackingId, false);
+    });
   }
 
   // Consumers

@@ -6,6 +6,7 @@ import type { ProgramEnd, ProgramStart } from "../../src/base/system-program.ts"
 import { loadSettings } from "../../src/config/load.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import { peekLedger } from "../../src/ledger/peek.ts";
+import { DECISIONS } from "../../src/model/order.ts";
 import type { TransferRecord } from "../../src/model/record.ts";
 import { type Daemon, Daemons } from "./daemons.ts";
 import { SharedStore } from "./engine/store.ts";
@@ -40,6 +41,8 @@ const LONG_QUIET_MS = 80 * MINUTE_MS;
 /** The same if nothing is left for the clean-up. */
 const SHORT_QUIET_MS = MINUTE_MS;
 const LOOK_MS = 30_000;
+/** A daemon takes an operator's decision up within a minute. */
+const DECIDED_MS = 2 * MINUTE_MS;
 /** A daemon that was started again has done what it does at its start. */
 const RESTARTED_MS = 2 * MINUTE_MS;
 
@@ -219,7 +222,12 @@ export class World implements Ground {
   }
 
   records(): Promise<TransferRecord[]> {
-    return this.asOperator(() => Array.fromAsync(this.ledger.all(() => {})));
+    return this.asOperator(() => this.recordsNow());
+  }
+
+  /** For the operator's own process. */
+  recordsNow(): Promise<TransferRecord[]> {
+    return Array.fromAsync(this.ledger.all(() => {}));
   }
 
   /** Runs work as the operator, who reads and writes the disk without disturbance. */
@@ -281,8 +289,16 @@ export class World implements Ground {
     const hasRests = this.services.some((_, service) => this.calm.hadWeather(service, ["limiting"], 0));
     const quietLimitMs = hasRests ? LONG_QUIET_MS : QUIET_MS;
     const shortMs = this.plan.isSmall ? LOOK_MS : SHORT_QUIET_MS;
+    // An operator decides once about records that are gone. In other worlds, what is in doubt stays so.
+    let decision = this.hasLost ? DECISIONS[this.plan.seed % 3] : undefined;
     for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < quietLimitMs; ) {
       await this.schedule.run(this.schedule.nowMs + LOOK_MS);
+      if (decision !== undefined && (this.isRefused || quietMs > 0)) {
+        this.people.decide(decision);
+        decision = undefined;
+        await this.schedule.run(this.schedule.nowMs + DECIDED_MS);
+        quietMs = 0;
+      }
       if (this.isRefused || this.observer.violations.length > 0) break;
       const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
       quietMs = this.#isQuiet() && !isFrozen ? quietMs + LOOK_MS : 0;

@@ -20,7 +20,7 @@ const LACKS_PASSWORD: Partial<Site> = { boxes: [{ ...PLAIN_BOX, knowsPassword: f
 
 const MOST_STEPS = 400;
 /** Longer than it takes to start again and to send the message. */
-const MESSAGE_MS = 3 * 60_000;
+const MESSAGE_MS = 5 * 60_000;
 
 const stories: Readonly<Record<string, Story>> = {
   "a password that is needed": {

@@ -43,7 +43,9 @@ export class Appearance {
     this.#checkRecord(delivery, from, to);
     if (suffix === undefined && entry.kind === "folder") this.#judgeFolder(delivery, to, entry);
     else if (part !== undefined) this.#judgeFile(delivery, to, entry, suffix === undefined);
-    if (ends.length > 1) observer.violate(`I2: round ${round} of ${delivery.trackingId} ended twice`);
+    // Without the record of a round, a transfer begins with it again: then its deliveries are counted.
+    if (ends.length > 1 && !this.#world.hasLost)
+      observer.violate(`I2: round ${round} of ${delivery.trackingId} ended twice`);
   }
 
   /** Something of the inbox is gone: only a rule may say so. */

@@ -86,13 +86,14 @@ function* checkWrong({ observer, transfers }: World, { transfer }: Received): It
 }
 
 /** At rest, nothing is late, except what a foreign file keeps from its place. */
-function* checkPromises({ observer }: World, { overdue, troubles }: Status): Iterable<string> {
+function* checkPromises({ observer, hasLost }: World, { overdue, troubles }: Status): Iterable<string> {
   const isBlocked = observer.foreign.size > 0;
   for (const { kind } of overdue) {
     if (!(isBlocked && kind === "delivery")) yield `at rest, and a promise is broken: ${kind}`;
   }
   for (const { what, code } of troubles) {
-    if (!isBlocked) yield `at rest, and the status has a trouble: ${what} ${code}`;
+    if (!isBlocked && !(hasLost && code === "RECORDS_MISSING"))
+      yield `at rest, and the status has a trouble: ${what} ${code}`;
   }
 }
 
@@ -125,6 +126,13 @@ function* checkState(
   }
   if (state === "delivering" && !isBlocked) yield `I7: ${what} is decided and not placed`;
   const waitsForPerson = reason === "password" || reason === "mode" || reason === "held";
+  // Its folder may be somebody else's, or of a delivery whose record is missing.
+  if (state === "waiting" && reason === "doubt") {
+    if (!world.hasLost && !isBlocked) yield `I7: ${what} is in doubt, and no record is missing`;
+    if (!status.troubles.some(({ code }) => code === "RECORDS_MISSING"))
+      yield `I7: ${what} is in doubt, and status does not show it`;
+    return;
+  }
   const isLocked =
     reason === "locked" &&
     [...transfer.lockedUntilMs.values()].some((ms) => ms > world.schedule.nowMs - 60 * 60_000);
@@ -232,7 +240,8 @@ function* checkDeliveries(world: World, known: Known): Iterable<string> {
   const { observer } = world;
   const rounds = Map.groupBy(observer.deliveries, ({ name, round }) => `${name} ${round}`);
   for (const [key, [first, ...more]] of rounds) {
-    if (more.length > 0 && first !== undefined) yield `I2: ${key} ended ${more.length + 1} times`;
+    if (more.length > 0 && first !== undefined && !world.hasLost)
+      yield `I2: ${key} ended ${more.length + 1} times`;
   }
   for (const delivery of observer.deliveries) {
     const record = known.get(delivery.of.transferId);

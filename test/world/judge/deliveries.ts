@@ -175,7 +175,8 @@ export class Decisions {
     sites: readonly Site[],
   ): void {
     const isIgnored = sites.some((site) => decide(site, address, transfer).action === "ignore");
-    if (reason === "ignored" && !isIgnored)
+    // An operator may have adopted it.
+    if (reason === "ignored" && !isIgnored && !this.#world.hasLost)
       this.#observer.violate(`${trackingId} is ignored, and no rule says so`);
   }
 

@@ -158,8 +158,10 @@ export class Truth {
     const isCalm = calmMs > CALM_MS && ![0, 1].some((service) => this.#isPaused(service));
     if (!isCalm || this.#world.observer.foreign.size > 0 || this.#world.isRefused) return;
     for (const { kind } of status.overdue) yield `I7: ${kind} is shown as overdue, and nothing is wrong`;
-    for (const { what, code } of status.troubles)
+    for (const { what, code } of status.troubles) {
+      if (code === "RECORDS_MISSING" && this.#world.hasLost) continue;
       yield `I7: status has a trouble, and nothing is wrong: ${what} ${code}`;
+    }
   }
 
   /** Status says that all is well, with these words: folders are read, mailboxes polled, and transfers delivered. */
