@@ -58,6 +58,7 @@ async function decide(
   const isChosen = (name: string) => at === undefined || name === mailboxes[at]?.name;
   const question = await findQuestion(settings);
   const asked = question?.mailboxes.filter(({ name }) => isChosen(name)) ?? [];
+  // Damaged records are reported elsewhere.
   const found = await Array.fromAsync(access.all({ state: "waiting", reason: DOUBT }, () => {}));
   const transfers = found.filter(({ mailbox }) => isChosen(mailbox));
   const [effect, act] = DECISIONS[decision];
@@ -79,5 +80,6 @@ async function decide(
   if (question !== undefined)
     await asOwnerOf(state, () => giveAnswer(settings, { ...question, mailboxes: asked }, decision, by));
   const request = { act, transfers, isAwaited: false };
+  // Nothing is awaited, so no result changes.
   return outcomeOfResults(await access.act(request, by, DEFAULT_TIMEOUT_MS, () => {}));
 }

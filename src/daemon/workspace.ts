@@ -10,6 +10,7 @@ import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
 import { groupsOf, handoffOf, inboxesOf, type MailboxSettings, targetsOf } from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
+import { findExposed, findExposedState } from "../inbox/exposure.ts";
 import { openInbox } from "../inbox/inbox.ts";
 import { joinMembers, lockInbox } from "../inbox/members.ts";
 import { holdDeliveries } from "../inbox/traces.ts";
@@ -20,8 +21,6 @@ import {
   demandSame,
   demandWork,
   demandWritable,
-  findExposed,
-  findExposedState,
   identifyWork,
   type KnownFolders,
   readWorkId,
@@ -150,6 +149,7 @@ async function adoptRecords(ledger: Ledger, work: string, decided: Answers, nowM
     [...decided].flatMap(([name, word]) => (word === "adopt" ? mailboxIdOf(name) : [])),
   );
   if (adopted.size === 0) return;
+  // A damaged record is reported later, and never downloaded.
   for await (const record of ledger.open(() => {})) {
     if (!adopted.has(mailboxIdOf(record.mailbox))) continue;
     await ledger.end(withState(record, "gone", nowMs, { reason: IGNORED, message: ADOPTED }));

@@ -101,6 +101,7 @@ export class World implements Ground {
   #site: Site;
   #hasNoEdits = true;
   #isPeace = false;
+  #hasDecided = false;
 
   constructor(plan: Plan, { isNoted = false }: WorldOptions = {}) {
     this.plan = plan;
@@ -289,21 +290,24 @@ export class World implements Ground {
     const hasRests = this.services.some((_, service) => this.calm.hadWeather(service, ["limiting"], 0));
     const quietLimitMs = hasRests ? LONG_QUIET_MS : QUIET_MS;
     const shortMs = this.plan.isSmall ? LOOK_MS : SHORT_QUIET_MS;
-    // An operator decides once about records that are gone. In other worlds, what is in doubt stays so.
-    let decision = this.hasLost ? DECISIONS[this.plan.seed % 3] : undefined;
     for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < quietLimitMs; ) {
       await this.schedule.run(this.schedule.nowMs + LOOK_MS);
-      if (decision !== undefined && (this.isRefused || quietMs > 0)) {
-        this.people.decide(decision);
-        decision = undefined;
-        await this.schedule.run(this.schedule.nowMs + DECIDED_MS);
-        quietMs = 0;
-      }
+      if (await this.#decide(quietMs > 0)) quietMs = 0;
       if (this.isRefused || this.observer.violations.length > 0) break;
       const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
       quietMs = this.#isQuiet() && !isFrozen ? quietMs + LOOK_MS : 0;
       if (quietMs >= shortMs && (await isClean())) break;
     }
+  }
+
+  /** An operator decides once about records that are gone. In some worlds, what is in doubt stays so. */
+  async #decide(isAtRest: boolean): Promise<boolean> {
+    const decision = this.hasLost ? DECISIONS[this.plan.seed % 3] : undefined;
+    if (decision === undefined || this.#hasDecided || !(this.isRefused || isAtRest)) return false;
+    this.#hasDecided = true;
+    this.people.decide(decision);
+    await this.schedule.run(this.schedule.nowMs + DECIDED_MS);
+    return true;
   }
 
   /** Nothing on the disk waits for a time. */

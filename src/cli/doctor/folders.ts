@@ -10,16 +10,11 @@ import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import { handoffsOf, type Settings, type Target, targetsOf } from "../../config/settings.ts";
 import { findGroup } from "../../host/groups.ts";
+import { findExposed, isExposed, isWrittenByAll, TRUSTED_FOLDERS } from "../../inbox/exposure.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { canReach, demandGroup } from "../../inbox/reach.ts";
-import {
-  demandWork,
-  findExposed,
-  isExposed,
-  isWrittenByAll,
-  TRUSTED_FOLDERS,
-} from "../../inbox/work-folder.ts";
+import { demandWork } from "../../inbox/work-folder.ts";
 import { MAX_NAME_BYTES, safeSegment } from "../../model/names.ts";
 import { quote } from "../../model/order.ts";
 import type { Examination, Findings } from "./findings.ts";

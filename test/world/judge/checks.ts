@@ -59,7 +59,9 @@ function* checkTransfers(world: World, known: Known, status: Status): Iterable<s
     const record = known.get(transferId);
     yield* checkWrong(world, of);
     if (isListed && record === undefined) yield `I7: ${of.key} is not known`;
-    if (record !== undefined) yield* checkState(world, of, record, isListed, status);
+    const isDoubtful = record?.state === "waiting" && record.reason === "doubt";
+    if (isDoubtful) yield* checkDoubt(world, of, status);
+    else if (record !== undefined) yield* checkState(world, of, record, isListed, status);
   }
   const needs = [...known.values()].some(
     (record) =>
@@ -126,13 +128,6 @@ function* checkState(
   }
   if (state === "delivering" && !isBlocked) yield `I7: ${what} is decided and not placed`;
   const waitsForPerson = reason === "password" || reason === "mode" || reason === "held";
-  // Its folder may be somebody else's, or of a delivery whose record is missing.
-  if (state === "waiting" && reason === "doubt") {
-    if (!world.hasLost && !isBlocked) yield `I7: ${what} is in doubt, and no record is missing`;
-    if (!status.troubles.some(({ code }) => code === "RECORDS_MISSING"))
-      yield `I7: ${what} is in doubt, and status does not show it`;
-    return;
-  }
   const isLocked =
     reason === "locked" &&
     [...transfer.lockedUntilMs.values()].some((ms) => ms > world.schedule.nowMs - 60 * 60_000);
@@ -145,6 +140,13 @@ function* checkState(
   if (isDelivered(record) && !observer.deliveries.some(({ key }) => key === of.key))
     yield `I7: ${what} is ${state}, and was never delivered`;
   if (needsPerson(record) && !isLocked) yield* checkVisible(world, record, what, status);
+}
+
+/** Its folder may be somebody else's, or of a delivery whose record is missing. */
+function* checkDoubt({ hasLost, observer }: World, { key }: Received, status: Status): Iterable<string> {
+  if (!hasLost && observer.foreign.size === 0) yield `I7: ${key} is in doubt, and no record is missing`;
+  if (!status.troubles.some(({ code }) => code === "RECORDS_MISSING"))
+    yield `I7: ${key} is in doubt, and status does not show it`;
 }
 
 /** It is refused, and only for a good reason. */
