@@ -3,6 +3,7 @@
  * when its folder is on the disk too.
  */
 
+import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import {
   type Disk,
@@ -32,6 +33,7 @@ import {
 } from "./files.ts";
 import { blocksOf, type LongText } from "./long-text.ts";
 import { randomHex } from "./random.ts";
+import { type Sum, sumOf } from "./sums.ts";
 
 const TEMPORARY = /^\.[0-9a-f]{12}\.part$/;
 const ABANDONED_MS = 60 * 60_000;
@@ -74,22 +76,25 @@ export async function finishFile(file: OpenFile, mode: number, bytes?: number): 
   await file.sync();
 }
 
-/** Writes a complete file, over a leftover of an earlier run. */
-export async function writeFinished(path: string, text: LongText, mode: number): Promise<void> {
+/** Writes a complete file, over a leftover of an earlier run. Returns its sum. */
+export async function writeFinished(path: string, text: LongText, mode: number): Promise<Sum> {
   const write = async (file: OpenFile) => {
+    const hash = createHash("sha256");
     let bytes = 0;
     for await (const block of blocksOf(text)) {
       await file.write(block);
+      hash.update(block);
       bytes += Buffer.byteLength(block);
     }
     await finishFile(file, mode, bytes);
+    return sumOf(hash);
   };
   const attempt = () => withFile(path, "w", write, mode);
-  await attempt().catch(async (error: unknown) => {
+  return attempt().catch(async (error: unknown) => {
     // The leftover may be read-only.
     if (systemCode(error) !== "EACCES") throw error;
     await chmod(path, 0o600);
-    await attempt();
+    return attempt();
   });
 }
 

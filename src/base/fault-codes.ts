@@ -222,6 +222,8 @@ export const FAULT_CODES = {
       "The disk is mounted read-only. Linux does that after errors of the disk: read the kernel's messages with dmesg, and check the disk. Then mount it writable. Inlet continues by itself within a minute.",
     FOLDER_MISSING:
       "A folder that Inlet needs is missing. Move the folder back, or restore it from a backup. Inlet writes nothing until then, and continues by itself within a minute.",
+    CONTENT_CHANGED:
+      "Files in the work folder changed after Inlet had verified them. They are not delivered. Check the disk, and which other programs write there. Inlet downloads the transfer again by itself. If its delivery was already decided, redeliver it.",
     INBOX_MISSING:
       "The inbox of this delivery is missing. Nothing was lost: the content is complete in the work folder. Mount the disk of the inbox, or create the inbox. The delivery then follows by itself.",
   }),

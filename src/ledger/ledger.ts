@@ -210,13 +210,12 @@ export class FileLedger {
 
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox.
-   * False if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. `stage`: the stage
-   * that has just ended the round.
+   * False if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING`, `INBOX_APART` and
+   * `CONTENT_CHANGED`. `stage`: the stage that has just ended the round.
    */
   async place(record: EndRecord, stage?: Stage): Promise<boolean> {
-    const isDurable = stage !== undefined;
-    const end = isDurable ? { ...record, token: stage.token } : record;
-    if (!(await this.stages.place(end, isDurable))) return false;
+    const end = stage === undefined ? record : { ...record, token: stage.token };
+    if (!(await this.stages.place(end, stage))) return false;
     this.#settle(end);
     return true;
   }

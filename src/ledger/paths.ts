@@ -1,6 +1,7 @@
 /** The paths of everything that the ledger stores below the work folder. */
 import { hash } from "node:crypto";
 import { join } from "node:path";
+import type { Sum } from "../base/sums.ts";
 import { entryPath, type Kind, outboxIn, roundKey } from "../model/outbox.ts";
 import type { TransferKey } from "../model/record.ts";
 import { canonicalAddress } from "../model/transfer.ts";
@@ -25,6 +26,8 @@ export interface Stage extends StageId {
   readonly placement: string;
   /** The folder is still empty. */
   readonly isNew: boolean;
+  /** The sum of the folder's complete content, from sums that this attempt has made. A delivery needs one, or is hashed. */
+  proof: Sum | undefined;
 }
 
 /** The file of one record: the beginning or the end of a round, or the end of a delivery's hand-off. */

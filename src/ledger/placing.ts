@@ -18,6 +18,7 @@ import { foldName } from "../base/fold-name.ts";
 import { InboxDoor, type InboxFolder, splitPath, TAKEN } from "../base/inbox-door.ts";
 import { formatJson, type LongText } from "../base/long-text.ts";
 import { randomHex } from "../base/random.ts";
+import { type Sum, sumFile, sumFolder } from "../base/sums.ts";
 import { MANIFEST } from "../model/manifest.ts";
 import { roundKey } from "../model/outbox.ts";
 import {
@@ -53,6 +54,8 @@ export class Placing {
   readonly #options: PlacingOptions;
   readonly #syncs: FolderSyncs;
   readonly #door: InboxDoor;
+  /** The tokens of stages that this process has hashed: until they are placed. */
+  readonly #proven = new Set<string>();
 
   constructor(options: PlacingOptions, syncs: FolderSyncs) {
     this.claims = new Claims(options.disk, options.paths);
@@ -134,14 +137,20 @@ export class Placing {
     return (await this.#isThere(paths.staged(id))) || this.#isThere(paths.beside(id));
   }
 
-  /** Places all parts that are left. `root`: its inbox. Throws `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`. */
-  async place(id: StageId, end: EndRecord, root: string): Promise<void> {
+  /**
+   * Places all parts that are left. `root`: its inbox. `proof`: the sum of what this process has staged. Throws
+   * `CONTENT_CHANGED` before anything is moved, `TARGET_TAKEN`, `INBOX_MISSING` and `INBOX_APART`.
+   */
+  async place(id: StageId, end: EndRecord, root: string, proof?: Sum): Promise<void> {
     const placement =
       end.placement === undefined ? placementOfFolder(end.folder ?? "") : await this.#read(id);
     // The delivery was placed and picked up, and a power cut has brought back its empty folders.
     if (placement === undefined) return this.#removeStage(id);
     const { parent, phases } = placement;
+    if (proof !== undefined && proof === end.sum) this.#proven.add(id.token);
     const work = async (open: InboxFolder) => {
+      if (!this.#proven.has(id.token)) await this.#prove(id, end, placement);
+      this.#proven.add(id.token);
       for (const parts of phases) {
         for (const part of parts) await this.#placePart(id, part, open, pathOf(placement, part.as), root);
         // A process that placed these parts may have stopped before the sync, so it is done in any case.
@@ -151,6 +160,7 @@ export class Placing {
     if (await this.#hasPart(id, placement)) await this.#inMadeFolder(root, parent, end, work);
     // A consumer may have taken everything, and removed the folder.
     else await this.#door.inFolder(root, parent, work);
+    this.#proven.delete(id.token);
     if (end.placement !== undefined) await this.#removeStage(id);
     await this.claims.release(
       roundKey(id),
@@ -169,6 +179,20 @@ export class Placing {
       if (await this.#isThere(this.#source(id, part))) return true;
     }
     return false;
+  }
+
+  /** Hashes all parts that are left. Throws `CONTENT_CHANGED`. */
+  async #prove(id: StageId, end: EndRecord, placement: Placement): Promise<void> {
+    for (const part of partsOf(placement)) {
+      const source = this.#source(id, part);
+      const { from, sum = end.sum } = part;
+      // An earlier version has left no sum.
+      if (sum === undefined || !(await this.#isThere(source))) continue;
+      const found = from === "folder" ? await sumFolder(source) : await sumFile(source);
+      // Another process may have placed it meanwhile.
+      if (found !== sum && (await this.#isThere(source)))
+        throw new Fault("CONTENT_CHANGED", { detail: source });
+    }
   }
 
   async #isThere(path: string): Promise<boolean> {

@@ -18,10 +18,11 @@
 import { dirname } from "node:path";
 import { FolderSyncs, meansNoLinks, tryUnlink } from "../base/disk.ts";
 import { OnceFiles } from "../base/durable.ts";
-import { systemCode } from "../base/faults.ts";
+import { Fault, systemCode } from "../base/faults.ts";
 import type { OpenFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import { parseRoundKey, roundKey } from "../model/outbox.ts";
+import type { Sum } from "../base/sums.ts";
+import { KINDS, parseRoundKey, roundKey } from "../model/outbox.ts";
 import type { TransferRecord } from "../model/record.ts";
 import { type BeginRecord, type EndRecord, formatRecord, Inboxes, readRecord, stageOf } from "./format.ts";
 import { keyOf, nameOf, parseStaged, type Stage, type StageId, stagedEntry } from "./paths.ts";
@@ -127,6 +128,7 @@ export class Rounds {
       beside: this.paths.beside(id),
       placement: this.paths.placement(id),
       isNew: true,
+      proof: undefined,
       ticket,
       isWritten: false,
       isInUse: true,
@@ -146,6 +148,7 @@ export class Rounds {
     const own = stage as OwnStage;
     own.isInUse = false;
     own.isNew = false;
+    own.proof = undefined;
     await closeTicket(own);
   }
 
@@ -248,17 +251,17 @@ export class Rounds {
 
   /**
    * Step 3: moves the staged folder that an end record names to the inbox or the quarantine. False if it was moved
-   * before. `isDurable`: the record is known to be synced.
+   * before. `stage`: has just ended the round with this record, which is synced. Any other delivery is hashed again first.
    */
-  async place(end: EndRecord, isDurable = false): Promise<boolean> {
+  async place(end: EndRecord, stage?: Stage): Promise<boolean> {
     const id = stageOf(end);
     if (id === undefined) return false;
     // The record's creator may have stopped before the sync: after a power cut, the round would be open again.
-    if (!isDurable) {
+    if (stage === undefined) {
       if (await this.isPlaced(end)) return false;
       await this.syncs.sync(this.paths.ledgerFolder(id.name));
     }
-    await this.#placeContent(end, id);
+    await this.#placeContent(end, id, stage?.proof);
     this.#stages.delete(roundKey(id));
     // The round has ended: the stages of other attempts are of no use.
     for (const other of await this.otherStages(id)) await this.#remove(other);
@@ -267,8 +270,8 @@ export class Rounds {
     return true;
   }
 
-  async #placeContent(end: EndRecord, id: StageId): Promise<void> {
-    if (end.state === "delivered") return this.placing.place(id, end, this.#inboxes.rootOf(end));
+  async #placeContent(end: EndRecord, id: StageId, proof?: Sum): Promise<void> {
+    if (end.state === "delivered") return this.placing.place(id, end, this.#inboxes.rootOf(end), proof);
     // An earlier attempt with this stage may have prepared a delivery.
     await this.placing.drop(id);
     await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
@@ -344,13 +347,23 @@ export class Rounds {
       await this.#remove(id);
       return false;
     }
-    const isNew = await this.place(end);
+    const isNew = await this.place(end).catch((error: unknown) => this.#giveUp(error, id));
     // A power cut may have brought back what an attempt had prepared beside its folder.
     if (end.placement === undefined) await this.placing.drop(id);
     // For a process that works alone, the ticket is still there only if a crash came before the round was settled.
     if (this.#options.isAlone) return isNew || (await this.disk.kindOf(this.paths.ticket(id))) !== undefined;
     await this.close(end);
     return isNew;
+  }
+
+  /** Content that has changed is given up once an operator has had the transfer delivered again. */
+  async #giveUp(error: unknown, id: StageId): Promise<false> {
+    const { name, round } = id;
+    const isChanged = error instanceof Fault && error.code === "CONTENT_CHANGED";
+    if (!isChanged || (await this.#read(this.paths.begin(name, round + 1))) === undefined) throw error;
+    for (const kind of KINDS) await tryUnlink(this.disk, this.paths.outboxEntry(name, round, kind));
+    await this.#remove(id);
+    return false;
   }
 
   async #remove(id: StageId): Promise<void> {

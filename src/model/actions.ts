@@ -10,7 +10,7 @@ import {
   waitsForPassword,
 } from "./record.ts";
 
-type Facts = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason" | "acknowledged">>;
+type Facts = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason" | "acknowledged" | "at">>;
 
 /**
  * Why the action cannot be done with a transfer in its state, for people; `undefined` if it can. `isHandedOver`: no
@@ -23,7 +23,9 @@ export function objectionTo(action: Action, facts: Facts, isHandedOver = true): 
   const isQuarantined = state === "quarantined";
   if (action === "release")
     return only(isQuarantined || isHeld(facts), "transfer that is in quarantine or held can be released");
-  if (action === "redeliver") return only(isDelivered(facts), "delivered transfer can be delivered again");
+  // The end of the round is decided, also while its content cannot be moved.
+  const isDecided = isDelivered(facts) || (state === "delivering" && facts.at?.delivered !== undefined);
+  if (action === "redeliver") return only(isDecided, "delivered transfer can be delivered again");
   if (action === "retry" && isHeld(facts)) return "a route holds it: release it, or discard it";
   const isOpen = !hasEnded(facts) && state !== "delivering";
   const isUnsettled =

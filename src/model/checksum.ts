@@ -1,6 +1,7 @@
 /** Checksums: names of algorithms, and comparison with computed digests. */
 import { createHash, getHashes } from "node:crypto";
 import { Fault } from "../base/faults.ts";
+import type { Sum } from "../base/sums.ts";
 
 export interface Checksum {
   readonly value: string;
@@ -41,14 +42,14 @@ export function startVerification(checksums: readonly Checksum[]) {
       for (const { hash } of hashes) hash.update(chunk);
     },
     /** Returns the SHA-256 of all bytes in hex. Throws `CHECKSUM_MISMATCH`, naming `what`, unless every checksum matches. */
-    finish(what: string): string {
+    finish(what: string): Sum {
       const digests = new Map(hashes.map(({ name, hash }) => [name, hash.digest()]));
       for (const { value, algorithm, name } of wanted) {
         const digest = digests.get(name);
         if (digest === undefined || !matchesChecksum(digest, value))
           throw new Fault("CHECKSUM_MISMATCH", { detail: `${what} (${algorithm})` });
       }
-      return (digests.get("sha256") as Buffer).toString("hex");
+      return (digests.get("sha256") as Buffer).toString("hex") as Sum;
     },
   };
 }

@@ -9,6 +9,7 @@ import * as v from "valibot";
 import { READ_PLAIN_FILE, withFile } from "../base/files.ts";
 import { isPlainName } from "../base/inbox-door.ts";
 import { formatJson } from "../base/long-text.ts";
+import type { Sum } from "../base/sums.ts";
 import { inTurns, nextTurn } from "../base/timers.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
 
@@ -109,6 +110,10 @@ type AllFiles<File, Message> = {
 export type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
 export type MessageRow = Readonly<v.InferOutput<typeof MessageRowShape>>;
 export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
+/** Contents with sums of this process, made since the files were last out of its hands. Only these are delivered. */
+export type Proven = Omit<Contents, keyof AllFiles<0, 0>> & AllFiles<ProvenFile, ProvenMessage>;
+export type ProvenFile = Contents["files"][number] & { readonly sha256: Sum };
+export type ProvenMessage = MessageFile & { readonly sha256: Sum };
 export type Manifest = Readonly<v.InferOutput<typeof ManifestShape>>;
 
 /**

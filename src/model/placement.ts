@@ -17,6 +17,8 @@ const PartShape = v.object({
   as: v.string(),
   /** Identifies the part after it was moved, as `identityOf` gives it. */
   identity: v.string(),
+  /** Of its file, or of all files in its folder. */
+  sum: v.optional(v.string()),
 });
 
 const PlacementShape = v.object({

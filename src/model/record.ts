@@ -131,6 +131,8 @@ export const RecordShape = v.object({
   acknowledgement: Text,
   /** It has a placement, which says where its parts go. Missing: it is one folder with its manifest inside. */
   placement: v.optional(v.picklist(["folder", "files"])),
+  /** Of all files in the delivered folder, as staged: a process that did not stage them compares it before it moves them. */
+  sum: Text,
   released: v.optional(ReleaseShape),
   /** The matching route, and why it matches, for people. Missing if no route matches. */
   route: Text,

@@ -3,19 +3,17 @@
  * content must be the verified one: a check that runs as our user can change it nevertheless.
  */
 
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { durableStep } from "../base/disk.ts";
 import { setFolderMode } from "../base/durable.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { chmod, lstat, readdir } from "../base/files.ts";
-import { blocksOf, type LongText } from "../base/long-text.ts";
+import { chmod, readdir } from "../base/files.ts";
+import { sumFolder } from "../base/sums.ts";
 import type { Stage } from "../ledger/port.ts";
 import type { Handoff } from "../model/mailbox.ts";
 import { type Contents, deliveryId, digestOf, filesIn, MANIFEST, verifiedOf } from "../model/manifest.ts";
 import { type Prepared, writeDelivery } from "./deliver.ts";
-import { hashFile } from "./fetch.ts";
-import { clearStage, isProven, setFileModes } from "./reuse.ts";
+import { clearStage, setFileModes } from "./reuse.ts";
 import type { Run } from "./run.ts";
 
 const WRITE_BITS = 0o222;
@@ -30,14 +28,15 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
   const check = tools.check();
   // An operator has released the transfer although the check refused it.
   if (check === undefined || record.released?.reason === "CHECK_REFUSED") return;
-  const { stage, contents, added, planned } = prepared;
+  const { stage, contents, planned } = prepared;
   const { folder } = stage;
   if (record.state !== "checking") run.enter("checking", { complete: await digestOf(contents) });
   tools.freeSlot();
   const { mailbox, trackingId, transferId, sender, round } = record;
   const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
   const secrets = password === undefined ? [] : [password];
-  const manifest = join(added.has(MANIFEST) ? folder : stage.placement, MANIFEST);
+  const isInside = planned === undefined || planned.placement.isManifestInside === true;
+  const manifest = join(isInside ? folder : stage.placement, MANIFEST);
   await forbidWriting(folder, handoff);
   durableStep("folder read-only");
   const fault = await checker
@@ -46,7 +45,7 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
     .catch(asFault);
   signal.throwIfAborted();
   durableStep("checked");
-  const isSame = await isUnchanged(prepared, signal);
+  const isSame = (await sumFolder(folder, signal)) === stage.proof;
   const refusal = fault?.code === "CHECK_REFUSED" || isSame ? fault : new Fault("CHECK_CHANGED");
   if (refusal?.verdict === "quarantine") await keepSentFiles(stage, contents);
   // Without its content, a released transfer is downloaded again.
@@ -55,32 +54,13 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
   await setFileModes(folder, await readdir(folder), handoff.fileMode);
   await setFolderMode(folder, handoff.folderMode);
   // The check may have changed the files that are not in the folder.
-  if (planned !== undefined) await writeDelivery(run, stage, planned);
+  if (planned !== undefined) await writeDelivery(run, prepared, planned);
   await ledger.stages.seal(stage);
 }
 
 async function forbidWriting(folder: string, { fileMode, folderMode }: Handoff): Promise<void> {
   for (const name of await readdir(folder)) await chmod(join(folder, name), (fileMode & ~WRITE_BITS) | 0o400);
   await setFolderMode(folder, (folderMode & ~WRITE_BITS) | 0o500);
-}
-
-/** Whether the folder holds the verified content and nothing else, whatever its times and modes are. */
-async function isUnchanged({ stage, contents, added }: Prepared, signal: AbortSignal): Promise<boolean> {
-  const { folder } = stage;
-  const names = new Set([...filesIn(contents).map(({ name }) => name), ...added.keys()]);
-  if (new Set(await readdir(folder)).symmetricDifference(names).size > 0) return false;
-  for (const [name, text] of added) {
-    const path = join(folder, name);
-    if (!(await lstat(path)).isFile() || (await hashFile(path, signal)) !== (await hashText(text)))
-      return false;
-  }
-  return isProven(folder, contents, signal);
-}
-
-async function hashText(text: LongText): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const block of blocksOf(text)) hash.update(block);
-  return hash.digest("hex");
 }
 
 /** Removes everything but the sender's files, for the quarantine, and makes them writable again. */

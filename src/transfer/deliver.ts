@@ -12,10 +12,11 @@ import { forEachLimit, mapLimit } from "../base/concurrency.ts";
 import { durableStep } from "../base/disk.ts";
 import { setFolderMode, setGroup, writeFinished } from "../base/durable.ts";
 import { describeFault, Fault } from "../base/faults.ts";
-import { lstat, mkdir, rm } from "../base/files.ts";
+import { lstat, mkdir, readdir, rm } from "../base/files.ts";
 import { foldName } from "../base/fold-name.ts";
 import { splitPath } from "../base/inbox-door.ts";
 import { type LongText, NO_TEXT } from "../base/long-text.ts";
+import { type Sum, sumFiles } from "../base/sums.ts";
 import type { Stage } from "../ledger/port.ts";
 import { STEPS } from "../model/handoff.ts";
 import {
@@ -24,6 +25,7 @@ import {
   formatManifest,
   formatSums,
   MANIFEST,
+  type Proven,
   SUMS,
   verifiedOf,
 } from "../model/manifest.ts";
@@ -52,7 +54,7 @@ const DONE = "done";
 /** A complete stage, and where it goes. */
 interface Delivery {
   readonly stage: Stage;
-  readonly contents: Contents;
+  readonly contents: Proven;
   /** The folder that the layout gives, from the inbox's root. */
   readonly wanted: string;
   /** Missing: the common inbox. */
@@ -73,12 +75,10 @@ interface PlannedDelivery {
 export interface Prepared extends Delivery {
   /** Missing for one folder with its manifest inside. */
   readonly planned: PlannedDelivery | undefined;
-  /** The texts that Inlet has added to the folder, by name. */
-  readonly added: ReadonlyMap<string, LongText>;
 }
 
-/** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`. */
-export async function prepareDelivery(run: Run, contents: Contents): Promise<Prepared> {
+/** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`, and `CONTENT_CHANGED`. */
+export async function prepareDelivery(run: Run, contents: Proven): Promise<Prepared> {
   const { deliver, manifest = "inside", done } = run.handoff;
   const { stages, placements } = run.tools.ledger;
   const stage = await run.openStage();
@@ -87,10 +87,16 @@ export async function prepareDelivery(run: Run, contents: Contents): Promise<Pre
   const isPlain = deliver !== "files" && manifest === "inside" && done === undefined;
   const planned = isPlain ? undefined : await plan(run, delivery);
   const added = await finishStage(run, delivery);
-  if (planned !== undefined) await writeDelivery(run, stage, planned);
+  const sums = new Map([...filesIn(contents).map(({ name, sha256 }) => [name, sha256] as const), ...added]);
+  // Others may have put something into the folder, or taken a file away.
+  const entries = await readdir(stage.folder, { withFileTypes: true });
+  if (entries.length !== sums.size || !entries.every((it) => it.isFile() && sums.has(it.name)))
+    throw new Fault("CONTENT_CHANGED", { detail: stage.folder });
+  stage.proof = await sumFiles(sums);
+  if (planned !== undefined) await writeDelivery(run, delivery, planned);
   else if (!stage.isNew) await placements.drop(stage);
   await stages.seal(stage);
-  return { ...delivery, planned, added };
+  return { ...delivery, planned };
 }
 
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
@@ -103,7 +109,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const steps = STEPS.filter((step) => handoff[step] !== undefined);
   const placement = planned?.placement.deliver;
   const verified = verifiedOf(contents);
-  run.enter("delivering", { verified, folder, inbox, placement, acknowledgement, steps });
+  run.enter("delivering", { verified, folder, inbox, placement, acknowledgement, steps, sum: stage.proof });
   const record = run.recordIn("delivered");
   await run.tools.handoffs.prepare(record);
   await endWith(run, stage, record);
@@ -159,8 +165,8 @@ function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): void {
   if (record.state === "delivered") run.tools.handoffs.placed(record);
 }
 
-/** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their texts by name. */
-async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<string, LongText>> {
+/** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their sums by name. */
+async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<string, Sum>> {
   const { record, handoff } = run;
   const { contents, stage } = delivery;
   const { folder } = stage;
@@ -170,28 +176,34 @@ async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<st
     texts.set(SUMS, () => formatSums(contents));
   }
   if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, NO_TEXT);
-  await forEachLimit(texts, Math.max(texts.size, 1), ([name, text]) =>
-    writeFinished(join(folder, name), text, handoff.fileMode),
-  );
+  const sums = new Map<string, Sum>();
+  await forEachLimit(texts, Math.max(texts.size, 1), async ([name, text]) => {
+    sums.set(name, await writeFinished(join(folder, name), text, handoff.fileMode));
+  });
   if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);
   const hasMode = ((await lstat(folder)).mode & PERMISSIONS) === handoff.folderMode;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
-  return texts;
+  return sums;
 }
 
 /** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
-export async function writeDelivery(run: Run, stage: Stage, planned: PlannedDelivery): Promise<void> {
-  const { tools, handoff } = run;
-  const { texts, placement, manifest } = planned;
+export async function writeDelivery(
+  { tools, handoff }: Run,
+  { stage, contents }: Delivery,
+  { texts, placement, manifest }: PlannedDelivery,
+): Promise<void> {
+  const sums = new Map<string, Sum | undefined>([["folder ", stage.proof]]);
+  for (const { name, sha256 } of filesIn(contents)) sums.set(`file ${name}`, sha256);
   await rm(stage.beside, { recursive: true, force: true });
   if (texts.size > 0) await mkdir(stage.beside, { mode: 0o700 });
-  await forEachLimit(texts, AT_ONCE, ([name, text]) =>
-    writeFinished(join(stage.beside, name), text, handoff.fileMode),
-  );
+  await forEachLimit(texts, AT_ONCE, async ([name, text]) => {
+    sums.set(`beside ${name}`, await writeFinished(join(stage.beside, name), text, handoff.fileMode));
+  });
   if (texts.size > 0 && handoff.gid !== undefined) await setGroup(stage.beside, handoff.gid);
   const identify = async (part: Part): Promise<Part> => {
     const folder = part.from === "beside" ? stage.beside : stage.folder;
-    return { ...part, identity: identityOf(await lstat(join(folder, part.name), { bigint: true })) };
+    const identity = identityOf(await lstat(join(folder, part.name), { bigint: true }));
+    return { ...part, identity, sum: sums.get(`${part.from} ${part.name}`) };
   };
   const phases: Part[][] = [];
   for (const parts of placement.phases) phases.push(await mapLimit(parts, AT_ONCE, identify));

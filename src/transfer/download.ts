@@ -5,7 +5,7 @@
 import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
 import { DONE, type Next } from "../model/job.ts";
-import type { Contents } from "../model/manifest.ts";
+import type { Proven } from "../model/manifest.ts";
 import {
   expiryOf,
   hasEnded,
@@ -181,7 +181,7 @@ async function advance(run: Run): Promise<Outcome> {
 }
 
 /** Complete content: of an earlier attempt, from the quarantine, or from the service. */
-async function findContents(run: Run): Promise<Step<Contents>> {
+async function findContents(run: Run): Promise<Step<Proven>> {
   const complete = await takeComplete(run);
   if (complete !== undefined) return goOn(complete);
   if (run.record.vanished && (await findQuarantined(run)) === undefined) {
@@ -216,8 +216,8 @@ async function askVanished(run: Run): Promise<Outcome | undefined> {
  * Routes are asked once more, for content of earlier attempts, and for the names of unpacked files. The first answer says
  * how to unpack.
  */
-async function unpack(run: Run, sent: Contents): Promise<Step<Contents>> {
-  const ask = (contents: Contents) => askRoutes(run, factsOfContents(run.record.sender, contents));
+async function unpack(run: Run, sent: Proven): Promise<Step<Proven>> {
+  const ask = (contents: Proven) => askRoutes(run, factsOfContents(run.record.sender, contents));
   const heldAsSent = await ask(sent);
   if (heldAsSent !== undefined) return heldAsSent;
   const contents = await unpackArchives(run, sent);

@@ -3,8 +3,9 @@ import { durableStep } from "../base/disk.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { type OpenFile, rm, withFile } from "../base/files.ts";
+import type { Sum } from "../base/sums.ts";
 import type { Mailbox } from "../model/mailbox.ts";
-import { bytesOf, type Contents } from "../model/manifest.ts";
+import { bytesOf, type Contents, type Proven } from "../model/manifest.ts";
 import { type FetchContext, type FetchedFile, fetchFiles } from "./fetch.ts";
 import { compareRow, fetchMessage } from "./message.ts";
 import { type Plan, unlistedRows } from "./open-transfer.ts";
@@ -19,12 +20,12 @@ const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 const IS_DAMAGE: ReadonlySet<FaultCode> = new Set(["ARCHIVE_WRONG", "CHECKSUM_MISMATCH", "SIZE_MISMATCH"]);
 
 /** Throws what may be incomplete or wrong, once everything is fetched. An operator vouches for a released transfer. */
-export async function fetchContents(run: Run, plan: Plan): Promise<Contents> {
+export async function fetchContents(run: Run, plan: Plan): Promise<Proven> {
   const { hasMessage, released } = run.record;
   const { messageRow: row } = plan;
   const { files, message } = await fetchAll(run, plan);
   const messageRow = row && (await compareRow(run, plan, row, message));
-  const contents: Contents = {
+  const contents: Proven = {
     subject: run.record.subject,
     message: message.kind,
     messageFile: message.kind === "present" ? message.file : undefined,
@@ -140,5 +141,5 @@ async function fetchZip({ run, plan, stage, onBytes }: FetchContext): Promise<Fe
   const { fileMode } = handoff;
   const digests = await unpackZip(stage.zip, files, stage.folder, { fileMode }, signal);
   durableStep("ZIP unpacked");
-  return files.map((file) => ({ ...file, sha256: digests.get(file) ?? "" }));
+  return files.map((file) => ({ ...file, sha256: digests.get(file) as Sum }));
 }

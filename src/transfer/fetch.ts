@@ -1,7 +1,6 @@
 /**
  * Downloads the files of a plan, several at once. Each is hashed while it is written, and resumed where it broke off.
  */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { returnChunk } from "../base/blocks.ts";
 import { mapLimit } from "../base/concurrency.ts";
@@ -9,7 +8,8 @@ import { durableStep } from "../base/disk.ts";
 import { finishFile, syncFile } from "../base/durable.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, tolerate } from "../base/faults.ts";
-import { type OpenFile, openFile, rm, withFile } from "../base/files.ts";
+import { type OpenFile, openFile, rm } from "../base/files.ts";
+import { type Sum, sumFile } from "../base/sums.ts";
 import type { Stage } from "../ledger/port.ts";
 import { startVerification } from "../model/checksum.ts";
 import type { Download } from "../service/port.ts";
@@ -40,7 +40,7 @@ export interface FetchContext {
 
 /** A file of the plan that is in the stage. */
 export interface FetchedFile extends PlannedFile {
-  readonly sha256: string;
+  readonly sha256: Sum;
   /** The file does not match its checksum. */
   readonly doubt?: Fault;
 }
@@ -71,22 +71,10 @@ async function fetchFile(
   } catch (error) {
     if (!hasCode(error, "CHECKSUM_MISMATCH")) throw error;
     await syncFile(path, context.run.handoff.fileMode);
-    return { ...file, sha256: await hashFile(path, signal), doubt: error };
+    const sha256 = await sumFile(path, signal);
+    if (sha256 === undefined) throw new Fault("CONTENT_CHANGED", { detail: path });
+    return { ...file, sha256, doubt: error };
   }
-}
-
-/** The digest of a file, in hexadecimal digits. */
-export async function hashFile(path: string, signal: AbortSignal, algorithm = "sha256"): Promise<string> {
-  const hash = createHash(algorithm);
-  const buffer = new Uint8Array(READ_BYTES);
-  await withFile(path, "r", async (file) => {
-    for (let at = 0, count = -1; count !== 0; at += count) {
-      signal.throwIfAborted();
-      count = await file.read(buffer, at);
-      hash.update(buffer.subarray(0, count));
-    }
-  });
-  return hash.digest("hex");
 }
 
 /** Returns the SHA-256 of the complete, synced file. */
@@ -95,7 +83,7 @@ async function fetchOrResume(
   file: PlannedFile,
   path: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Sum> {
   const { fileMode } = context.run.handoff;
   const made = await openFile(path, "ax+", fileMode).catch(tolerate("EEXIST"));
   const handle = made ?? (await openFile(path, "a+"));
@@ -251,7 +239,7 @@ export class Part implements AsyncDisposable {
   }
 
   /** The SHA-256 of the whole file. Throws `CHECKSUM_MISMATCH` unless every checksum matches. */
-  async finish(): Promise<string> {
+  async finish(): Promise<Sum> {
     await this.#flushing;
     return this.#hash.finish(JSON.stringify(this.file.originalName));
   }

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
 import { rm, withFile } from "../base/files.ts";
+import { sumFile, sumOf } from "../base/sums.ts";
 import { matchesChecksum, nodeAlgorithm } from "../model/checksum.ts";
-import { MESSAGE, type MessageFile, type MessageRow } from "../model/manifest.ts";
+import { MESSAGE, type MessageRow, type ProvenMessage } from "../model/manifest.ts";
 import type { ChecksumRow, Download } from "../service/port.ts";
-import { hashFile } from "./fetch.ts";
 import type { Plan } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
 import { asOperationFault, failOptional, kindOfFailure } from "./settle.ts";
@@ -22,7 +22,7 @@ const SPARE_BYTES = 16 * 1024 * 1024;
 
 /** `fault`: why the service does not provide it. */
 export type Message =
-  | { readonly kind: "present"; readonly file: MessageFile }
+  | { readonly kind: "present"; readonly file: ProvenMessage }
   | { readonly kind: "none" }
   | { readonly kind: "refused"; readonly fault: Fault };
 
@@ -50,7 +50,7 @@ function refused(cause: Fault): Message {
 }
 
 /** `undefined` if the answer is empty. */
-async function downloadMessage(run: Run, plan: Plan): Promise<MessageFile | undefined> {
+async function downloadMessage(run: Run, plan: Plan): Promise<ProvenMessage | undefined> {
   const { folder } = await run.openStage();
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
@@ -75,7 +75,7 @@ async function downloadMessage(run: Run, plan: Plan): Promise<MessageFile | unde
   } finally {
     cancel();
   }
-  return bytes === 0 ? undefined : { name: MESSAGE, size: bytes, sha256: hash.digest("hex") };
+  return bytes === 0 ? undefined : { name: MESSAGE, size: bytes, sha256: sumOf(hash) };
 }
 
 /** A message begins with the name of a header field; pages and error documents do not. */
@@ -124,7 +124,7 @@ export async function compareRow(
   const isSame = (hex: string) => matchesChecksum(Buffer.from(hex, "hex"), checksum?.value ?? "");
   if (kind === "present") {
     const { folder } = await run.openStage();
-    if (isSame(await hashFile(join(folder, MESSAGE), run.signal, algorithm))) return found("eml");
+    if (isSame((await sumFile(join(folder, MESSAGE), run.signal, algorithm)) ?? "")) return found("eml");
   }
   const { messageFileId: id } = run.record;
   if (id === undefined) return found("none");

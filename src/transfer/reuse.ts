@@ -8,17 +8,18 @@ import { forEachLimit } from "../base/concurrency.ts";
 import { setFolderMode, syncFile } from "../base/durable.ts";
 import { unreadable } from "../base/faults.ts";
 import { chmod, copyFile, readdir, rm, tryLstat } from "../base/files.ts";
+import { sumFile } from "../base/sums.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
 import {
   bytesOf,
   type Contents,
   digestOf,
   filesIn,
+  type Proven,
   RefusedRead,
   readManifest,
   withoutNames,
 } from "../model/manifest.ts";
-import { hashFile } from "./fetch.ts";
 import type { Plan, PlannedFile } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
 import { MANY_FILES } from "./turns.ts";
@@ -32,7 +33,7 @@ const COPY = constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE;
  * Content that an earlier attempt has verified, and that the check has not accepted yet. It is proven once more, because
  * the check may have changed it. `undefined` if there is none.
  */
-export async function takeComplete(run: Run): Promise<Contents | undefined> {
+export async function takeComplete(run: Run): Promise<Proven | undefined> {
   const { tools, source, signal } = run;
   const { complete, attempts, files = 0 } = run.record;
   if (complete === undefined) return undefined;
@@ -50,32 +51,30 @@ export async function takeComplete(run: Run): Promise<Contents | undefined> {
     const names = new Set(filesIn(contents).map(({ name }) => name));
     if (folder === stage.folder) await clearStage(stage, (name) => names.has(name));
     else await copyContents(run, stage, { folder, contents });
-    if (!(await isProven(stage.folder, contents, signal))) continue;
+    const proven = await prove(stage.folder, contents, signal);
+    if (proven === undefined) continue;
     await setFileModes(stage.folder, names, run.handoff.fileMode);
     await tools.ledger.reclaim(stage);
-    run.contents = contents;
-    return contents;
+    run.contents = proven;
+    return proven;
   }
   await run.closeStage();
   return undefined;
 }
 
 /**
- * Complete content in quarantine that an operator has released, or that only the check has refused. The latter is proven
- * once more, and the check follows. `undefined` if there is none.
+ * Complete content in quarantine that an operator has released, or that only the check has refused: the check then follows. It
+ * is proven once more, because it may have changed. `undefined` if there is none.
  */
-export async function takeQuarantined(run: Run): Promise<Contents | undefined> {
+export async function takeQuarantined(run: Run): Promise<Proven | undefined> {
   const found = await findQuarantined(run);
   if (found === undefined) return undefined;
-  const isReleased = run.record.released !== undefined;
   const stage = await run.openStage();
   await copyContents(run, stage, found);
-  if (!isReleased && !(await isProven(stage.folder, found.contents, run.signal))) {
-    await run.closeStage();
-    return undefined;
-  }
-  run.contents = found.contents;
-  return found.contents;
+  const proven = await prove(stage.folder, found.contents, run.signal);
+  if (proven === undefined) await run.closeStage();
+  run.contents = proven;
+  return proven;
 }
 
 /** What `takeQuarantined` takes. The service is not needed for it. */
@@ -101,6 +100,11 @@ export async function adoptContent({ tools }: Run, stage: Stage, { way, files }:
     if (file.checksums.length > 0) await copyLongest(others, file, path);
     const found = await tryLstat(path);
     if (found === undefined) continue;
+    // Others could write to it under its other name.
+    if (!found.isFile() || found.nlink > 1) {
+      await rm(path, { recursive: true, force: true });
+      continue;
+    }
     // A finished file may have a mode that does not let us write.
     await chmod(path, 0o600);
     presentBytes += Math.min(found.size, file.bytes);
@@ -121,17 +125,12 @@ export async function setFileModes(folder: string, names: Iterable<string>, mode
   await forEachLimit(names, AT_ONCE, (name) => syncFile(join(folder, name), mode));
 }
 
-/** Whether every file is there, with its size and its SHA-256. */
-export async function isProven(folder: string, contents: Contents, signal: AbortSignal): Promise<boolean> {
-  for (const { name, size, sha256 } of filesIn(contents)) {
-    const path = join(folder, name);
-    const found = await tryLstat(path).catch((error: unknown) => {
-      throw unreadable(path, error);
-    });
-    if (!found?.isFile() || found.size !== size) return false;
-    if ((await hashFile(path, signal)) !== sha256) return false;
+/** The contents, if every file is there with its SHA-256. */
+async function prove(folder: string, contents: Contents, signal: AbortSignal): Promise<Proven | undefined> {
+  for (const { name, sha256 } of filesIn(contents)) {
+    if ((await sumFile(join(folder, name), signal)) !== sha256) return undefined;
   }
-  return true;
+  return contents as Proven;
 }
 
 /** `undefined` if the folder has no manifest, or one of other contents. Throws if the disk does not answer. */

@@ -10,14 +10,13 @@ import { join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { rm } from "../base/files.ts";
 import { formatCount } from "../base/phrases.ts";
+import type { Sum } from "../base/sums.ts";
 import type { Stage } from "../ledger/port.ts";
-import { bytesOf, type Contents } from "../model/manifest.ts";
+import { bytesOf, type Proven, type ProvenFile as SentFile } from "../model/manifest.ts";
 import { safeNames } from "../model/names.ts";
 import { reservedNames } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
 import type { ListedEntry } from "./unpack-directory.ts";
-
-type SentFile = Contents["files"][number];
 
 interface Archive {
   readonly sent: SentFile;
@@ -45,7 +44,7 @@ const REFUSED: ReadonlySet<string> = new Set([
  * The contents with the unpacked files. Returns the same contents if nothing is to be unpacked, or if an earlier attempt
  * has unpacked everything. Throws the faults of the disk.
  */
-export async function unpackArchives(run: Run, contents: Contents): Promise<Contents> {
+export async function unpackArchives(run: Run, contents: Proven): Promise<Proven> {
   const { unpack = "none" } = run.handoff;
   if (unpack === "none" || contents.unpacked !== undefined) return contents;
   const isInstead = unpack === "instead";
@@ -84,7 +83,7 @@ export async function unpackArchives(run: Run, contents: Contents): Promise<Cont
   const replaced = new Set(archives.filter(isReplaced).map(({ sent }) => sent));
   // Only now: until then, a failed attempt leaves everything that was downloaded.
   for (const { name } of replaced) await rm(join(stage.folder, name), { force: true });
-  run.contents = {
+  const whole: Proven = {
     ...contents,
     files: [
       ...contents.files.filter((file) => !replaced.has(file)),
@@ -96,7 +95,8 @@ export async function unpackArchives(run: Run, contents: Contents): Promise<Cont
       return { name, originalName, size, sha256, isDelivered, files: made.length, refused: refused?.message };
     }),
   };
-  return run.contents;
+  run.contents = whole;
+  return whole;
 }
 
 /** `total`: of the transfer, with the archives that are listed so far. */
@@ -158,7 +158,7 @@ async function unpackOne(
       name: file.name,
       originalName: file.originalName,
       size: file.bytes,
-      sha256: digests.get(file) ?? "",
+      sha256: digests.get(file) as Sum,
       verified: sent.verified,
       from: sent.name,
     }));

@@ -10,6 +10,7 @@ import { finishFile } from "../base/durable.ts";
 import { Fault, faultOfDisk, messageOf } from "../base/faults.ts";
 import { type OpenFile, readdir, rm, withFile } from "../base/files.ts";
 import { isPlainName } from "../base/inbox-door.ts";
+import type { Sum } from "../base/sums.ts";
 import { nextTurn, timeLimit } from "../base/timers.ts";
 import { startVerification } from "../model/checksum.ts";
 import {
@@ -54,7 +55,7 @@ export async function unpackZip(
   folder: string,
   { fileMode, ...options }: MatchOptions & { readonly fileMode: number },
   signal: AbortSignal,
-): Promise<ReadonlyMap<WantedEntry, string>> {
+): Promise<ReadonlyMap<WantedEntry, Sum>> {
   // A defect where names are chosen must not write outside of the folder.
   const unsafe = wanted.find(({ name }) => !isPlainName(name));
   if (unsafe !== undefined) throw new TypeError(`${quoted(unsafe.name)} is no plain file name`);
@@ -63,7 +64,7 @@ export async function unpackZip(
   const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
   const either = AbortSignal.any([signal, limit.signal]);
   const made: WantedEntry[] = [];
-  const digests = new Map<WantedEntry, string>();
+  const digests = new Map<WantedEntry, Sum>();
   const unpackFrom = async (reader: ZipReader, archive: ZipFile) => {
     const matched = await matchDirectory(archive, wanted, options, either);
     if ((await readdir(folder)).length > 0) {
@@ -149,7 +150,7 @@ async function readEntry(
   match: MatchedEntry,
   write: (chunk: Buffer) => Promise<void>,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<Sum> {
   const { wanted, entry } = match;
   const verification = startVerification(wanted.checksums);
   const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });

@@ -225,8 +225,9 @@ export class People {
     for (const folder of folders) {
       if (!this.spoil(folder, trackingId)) continue;
       this.#world.note(`somebody changes bytes in ${folder}`);
-      for (const delivery of observer.deliveries) {
+      for (const delivery of [...observer.deliveries]) {
         if (delivery.paths.includes(folder)) delivery.isTouched = true;
+        if (folder.endsWith(`~${delivery.token}`)) observer.spoil(delivery);
       }
     }
   }

@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
+import type { Sum } from "../../../src/base/sums.ts";
 import type { Contents } from "../../../src/model/manifest.ts";
 import type { Run } from "../../../src/transfer/run.ts";
 import { unpackZip } from "../../../src/transfer/unpack.ts";
@@ -27,7 +28,7 @@ test("the names of all unpacked files are chosen together", async () => {
         name,
         originalName: name,
         size: zip.length,
-        sha256: "",
+        sha256: "" as Sum,
         verified: true,
       })),
     });

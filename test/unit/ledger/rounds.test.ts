@@ -1,8 +1,9 @@
 /** Each step of a round by itself, with and without hard links. */
-import { mkdir } from "node:fs/promises";
+import { copyFile, link, mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { type Disk, systemDisk } from "../../../src/base/disk.ts";
+import { sumFolder } from "../../../src/base/sums.ts";
 import type { EndRecord } from "../../../src/ledger/format.ts";
 import { type LedgerPaths, ledgerPaths, nameOf, SPREAD } from "../../../src/ledger/paths.ts";
 import type { Stage } from "../../../src/ledger/port.ts";
@@ -11,6 +12,7 @@ import { nextRound } from "../../../src/model/record.ts";
 import { diskAround } from "../../support/disk-steps.ts";
 import { makeFolder } from "../../support/program.ts";
 import { makeRecord } from "../../support/record.ts";
+import { whileUnread } from "../../support/unread.ts";
 
 const T1 = makeRecord();
 const NAME = nameOf(T1);
@@ -39,6 +41,72 @@ const withoutLinks: Disk = {
   },
 };
 
+describe("I1 whole or nothing: what waits in a stage after its round has ended", () => {
+  async function openDecided() {
+    const bench = await openBench(systemDisk);
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    const end = { ...DELIVERED, token: stage.token, sum: await sumFolder(stage.folder) };
+    await rounds.endWith(stage, end);
+    const target = join(bench.root, "m/F");
+    return { bench, rounds, stage, end, target, file: join(stage.folder, "file") };
+  }
+
+  test.each([
+    ["changed", (file: string) => writeFile(file, "0123456789abcdeX")],
+    ["taken away", (file: string) => rm(file)],
+    ["replaced by a link to the same bytes", replaceBy((other, file) => symlink(other, file))],
+    ["replaced by a second name of the same bytes", replaceBy((other, file) => link(other, file))],
+    ["joined by another one", (file: string) => writeFile(`${file}-2`, "")],
+  ])("is not delivered by another process if its file was %s", async (_, change) => {
+    const { bench, end, target, file, stage } = await openDecided();
+    await change(file);
+    const restarted = start(bench);
+    await expect(restarted.place(end)).rejects.toMatchObject({ code: "CONTENT_CHANGED" });
+    const failed: unknown[] = [];
+    expect(await restarted.recover((_entry, error, record) => failed.push(error, record?.token))).toEqual([]);
+    expect(failed).toMatchObject([{ code: "CONTENT_CHANGED" }, stage.token]);
+    expect(await bench.disk.kindOf(target)).toBeUndefined();
+    expect(await restarted.isPlaced(end)).toBe(false);
+  });
+
+  test("is delivered by another process as it was, and by the process that has staged it without reading it again", async () => {
+    const first = await openDecided();
+    expect(await start(first.bench).place(first.end)).toBe(true);
+    expect(await first.bench.disk.list(first.target)).toEqual(["file"]);
+    const second = await openDecided();
+    second.stage.proof = second.end.sum;
+    await whileUnread("file", () => second.rounds.place(second.end, second.stage));
+    expect(await second.bench.disk.list(second.target)).toEqual(["file"]);
+  });
+
+  test("is no proof for a later attempt of the same process", async () => {
+    const bench = await openBench(systemDisk);
+    const rounds = start(bench);
+    const stage = await stageOf(rounds, bench);
+    stage.proof = await sumFolder(stage.folder);
+    await rounds.closeStage(stage);
+    expect((await rounds.openStage(T1)).proof).toBeUndefined();
+  });
+
+  test("is removed, with its outbox entry, once the next round has begun, and only if it has changed", async () => {
+    const { bench, end, target, file, stage } = await openDecided();
+    await writeFile(file, "changed");
+    const entry = bench.paths.outboxEntry(NAME, 1, "json");
+    await mkdir(bench.paths.outbox);
+    await writeFile(entry, "{}");
+    const restarted = start(bench);
+    await restarted.begin({ ...nextRound(end), begun: { why: "redeliver", by: "anna", at: "" } });
+    expect(await restarted.recover((_entry, error) => expect.unreachable(String(error)))).toEqual([]);
+    for (const path of [target, stage.folder, entry]) expect(await bench.disk.kindOf(path)).toBeUndefined();
+    expect(await bench.disk.list(bench.paths.staging)).toEqual([]);
+    const sound = await openDecided();
+    await sound.rounds.begin(nextRound(sound.end));
+    await start(sound.bench).recover((_entry, error) => expect.unreachable(String(error)));
+    expect(await sound.bench.disk.list(sound.target)).toEqual(["file"]);
+  });
+});
+
 describe.each([
   ["the system's disk", () => openBench(systemDisk)],
   ["a disk without hard links", () => openBench(withoutLinks)],
@@ -52,7 +120,7 @@ describe.each([
   test("a sealed stage becomes the delivered folder, and nothing is left of the attempt", async () => {
     const { bench, rounds, stage } = await openStaged();
     expect(await rounds.endWith(stage, DELIVERED)).toBe(true);
-    expect(await rounds.place({ ...DELIVERED, token: stage.token }, true)).toBe(true);
+    expect(await rounds.place({ ...DELIVERED, token: stage.token }, stage)).toBe(true);
     expect(await bench.disk.read(join(bench.root, "m/F/file"))).toBe(stage.token);
     expect(await rounds.current(NAME)).toMatchObject({
       round: 1,
@@ -89,7 +157,7 @@ describe.each([
     expect(await rounds.isPlaced(end)).toBe(false);
     expect(await start(bench).place(end)).toBe(true);
     await bench.disk.removeTree(join(bench.root, "m/F"));
-    await rounds.place(end, true);
+    await rounds.place(end, stage);
     expect(await rounds.place(end)).toBe(false);
     expect(await rounds.isPlaced(end)).toBe(true);
     expect(await bench.disk.list(join(bench.root, "m"))).toEqual([]);
@@ -193,6 +261,16 @@ test("a revoked attempt stays revoked in a power cut of the file server, which d
 
 function start({ disk, paths, root }: Bench): Rounds {
   return new Rounds({ disk, paths, root, folderMode: () => 0o750 });
+}
+
+/** Moves the file elsewhere, and puts something else in its place. */
+function replaceBy(put: (other: string, file: string) => Promise<void>) {
+  return async (file: string) => {
+    const other = join(await makeFolder(), "other");
+    await copyFile(file, other);
+    await rm(file);
+    await put(other, file);
+  };
 }
 
 async function stageOf(rounds: Rounds, { disk }: Bench): Promise<Stage> {

@@ -89,7 +89,7 @@ function* checkWrong({ observer, transfers }: World, { transfer }: Received): It
 
 /** At rest, nothing is late, except what a foreign file keeps from its place. */
 function* checkPromises({ observer, hasLost }: World, { overdue, troubles }: Status): Iterable<string> {
-  const isBlocked = observer.foreign.size > 0;
+  const isBlocked = observer.foreign.size > 0 || observer.spoiled.size > 0;
   for (const { kind } of overdue) {
     if (!(isBlocked && kind === "delivery")) yield `at rest, and a promise is broken: ${kind}`;
   }
@@ -126,7 +126,8 @@ function* checkState(
   if (["discovered", "downloading", "checking"].includes(state)) {
     yield `I7: ${what} stays ${state}, and all is at rest`;
   }
-  if (state === "delivering" && !isBlocked) yield `I7: ${what} is decided and not placed`;
+  if (state === "delivering" && !isBlocked && !observer.spoiled.has(what))
+    yield `I7: ${what} is decided and not placed`;
   const waitsForPerson = reason === "password" || reason === "mode" || reason === "held";
   const isLocked =
     reason === "locked" &&

@@ -113,6 +113,8 @@ export class Observer {
   readonly ends = new Map<string, TransferRecord & { readonly atMs: number }>();
   /** Tracking-ids of transfers that arrived with other bytes at some time, or were changed here. */
   readonly damaged = new Set<string>();
+  /** Transfers that were decided, and whose content somebody changed before it was moved, by key. */
+  readonly spoiled = new Set<string>();
   /** Everything that was said. */
   readonly #texts: string[] = [];
   /** How often each transfer has changed its state. */
@@ -262,6 +264,12 @@ export class Observer {
     disk.open(path, "wx", 0o644, uid).write("foreign");
     this.foreign.add(path);
     this.#world.note(`somebody else creates ${path}`);
+  }
+
+  /** What is left of this delivery must never appear: an operator has the transfer delivered again. */
+  spoil(delivery: Delivered): void {
+    this.deliveries.splice(this.deliveries.indexOf(delivery), 1);
+    this.spoiled.add(delivery.key);
   }
 
   ordered(act: OrderAct, record: TransferRecord, withPassword: boolean): GivenOrder {

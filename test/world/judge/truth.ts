@@ -157,6 +157,7 @@ export class Truth {
     const calmMs = this.#nowMs - Math.max(this.#world.calm.sinceMs(), runsSinceMs(daemon));
     const isCalm = calmMs > CALM_MS && ![0, 1].some((service) => this.#isPaused(service));
     if (!isCalm || this.#world.observer.foreign.size > 0 || this.#world.isRefused) return;
+    if (this.#world.observer.spoiled.size > 0) return;
     for (const { kind } of status.overdue) yield `I7: ${kind} is shown as overdue, and nothing is wrong`;
     for (const { what, code } of status.troubles) {
       if (code === "RECORDS_MISSING" && this.#world.hasLost) continue;
