@@ -107,7 +107,7 @@ type AllFiles<File, Message> = {
   readonly files: readonly File[];
   readonly messageFile?: Message | undefined;
 };
-export type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
+type MessageFile = Readonly<v.InferOutput<typeof MessageShape>>;
 export type MessageRow = Readonly<v.InferOutput<typeof MessageRowShape>>;
 export type Contents = Readonly<v.InferOutput<typeof ContentsShape>>;
 /** Contents with sums of this process, made since the files were last out of its hands. Only these are delivered. */
