@@ -248,7 +248,9 @@ export class Channel {
 
   #wantedNotices(nowMs: number): Notice[] {
     const wanted = this.#state.pending().filter((notice) => this.#isWanted(notice));
-    return wanted.map((notice) => (notice.atMs > nowMs + LATEST_MS ? { ...notice, atMs: nowMs } : notice));
+    // Gathered long enough.
+    const atMs = nowMs - this.#settings.gatherMs;
+    return wanted.map((notice) => (notice.atMs > nowMs + LATEST_MS ? { ...notice, atMs } : notice));
   }
 
   #scheduleAt(nowMs: number) {
