@@ -2,12 +2,13 @@
 import { hostname } from "node:os";
 import { isDeepStrictEqual } from "node:util";
 import { Coalesced } from "../base/concurrency.ts";
-import type { Fault } from "../base/faults.ts";
+import { Fault } from "../base/faults.ts";
 import { stat } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
+import { findLost, rememberWork } from "../inbox/work-folder.ts";
 import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { jobOf, type MailboxState } from "../mailbox/state.ts";
@@ -104,11 +105,17 @@ export async function applySettings(
   const { live, mailboxes, expected, queue, emit } = tools;
   const next = { ...configured, mailboxes: withPauses(configured.mailboxes, pauses) };
   const isReload = configured !== live.configured;
+  // The folders change only with a restart.
+  const { inbox, work, state } = live.now;
+  const served = { inbox, work, state, mailboxes: next.mailboxes };
+  const lost = isReload ? await findLost(served) : undefined;
+  if (lost !== undefined) throw new Fault(lost.code, { detail: lost.detail });
   await tools.inbox.prepare(newInboxes(live.now, next));
   await tools.inbox.demandGroups(groupsOf(next));
   const applyMailboxes = await mailboxes.prepare(next.mailboxes);
   const applyExpected = await expected.prepare(next.mailboxes);
   const unfinished = await readUnfinished(tools);
+  if (isReload) await rememberWork(served);
 
   const before = new Map(mailboxes.states);
   applyMailboxes();

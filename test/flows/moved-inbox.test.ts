@@ -2,7 +2,8 @@
 import { cp, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { install } from "../support/installation.ts";
+import { startRun } from "../support/command.ts";
+import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -217,4 +218,17 @@ describe("what may have been delivered waits for a word as one problem, and what
     });
     return { site, inbox };
   }
+});
+
+test("a mailbox that is delivered elsewhere is refused when it is added to a running daemon", async () => {
+  const site = await setUp();
+  const other = join(site.folder, "other");
+  const box = mailboxKeys("second@example.com");
+  await site.rewrite({ inbox: other, mailboxes: [box] });
+  expect((await site.once()).exitCode).toBe(0);
+  const daemon = startRun(site.config);
+  await expect.poll(() => daemon.logged()).toContain('"msg":"ready"');
+  await site.rewrite({ inbox: other, mailboxes: [box, mailboxKeys(MAILBOX)] });
+  await expect.poll(() => daemon.logged()).toContain("WORK_LOST");
+  expect(await delivered(other)).toEqual([]);
 });
