@@ -1,4 +1,5 @@
 /** The `handoff` group: permissions, acknowledgement and retention of delivered folders, and how deliveries are announced. */
+import type { HandoffStep } from "../model/handoff.ts";
 import { type Handoff, PLACEHOLDERS } from "../model/mailbox.ts";
 import { RESERVED_NAMES } from "../model/manifest.ts";
 import { environmentFor, resolveProgram } from "./credentials.ts";
@@ -160,8 +161,14 @@ function readHandoff(read: Read<typeof FORM>, at: Spot): Handoff {
     const why = "because a folder that was picked up is no longer in the inbox";
     at.warn(`not used without ${needed}, ${why}.`, "keep", "pickedUp");
   }
+  const ownerOf = (step: HandoffStep) => {
+    const { path } = at.at(step);
+    if (read[step] === undefined) return undefined;
+    return path.includes("routes") ? "route" : path[0] === "mailboxes" ? "mailbox" : "common";
+  };
   return {
     ...handoff,
+    owners: { command: ownerOf("command"), webhook: ownerOf("webhook") },
     deliver,
     manifest,
     command: command && { ...command, timeoutMs: commandTimeout },

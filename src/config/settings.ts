@@ -1,5 +1,6 @@
 /** What the settings mean for a transfer: its hand-off and its inbox. */
 
+import { type HandoffStep, STEPS, type StepOwners } from "../model/handoff.ts";
 import { type Handoff, mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
 import { routeOf } from "../model/route.ts";
@@ -14,16 +15,26 @@ export type { ServiceSettings } from "./service.ts";
 /**
  * The hand-off of a transfer, by its mailbox and the rule that decided. A mailbox that is no longer configured may have had
  * its own: the common one takes its place, and then removes no folder. Without the rule that decided, nothing is removed,
- * and no command or webhook runs.
+ * and no command or webhook runs. `owners`: of a delivery's steps; each runs as its owner has it now, or not at all.
  */
-export function handoffOf({ mailboxes, handoff: common }: Settings, { mailbox, rule }: Routed): Handoff {
+export function handoffOf(
+  { mailboxes, handoff: common }: Settings,
+  { mailbox, rule, owners = {} }: Routed & { readonly owners?: StepOwners | undefined },
+): Handoff {
   const found = mailboxOf(mailboxes, { mailbox });
   const route = found && routeOf(found, { rule });
   const handoff = route?.handoff ?? found?.handoff ?? common;
   const { keep, ...withoutKeep } = handoff;
   const { command, webhook, ...withoutSteps } = withoutKeep;
-  if (rule !== undefined && route === undefined) return { ...withoutSteps, isGone: true };
-  return found === undefined ? withoutKeep : handoff;
+  if (rule !== undefined && route === undefined)
+    return { ...withoutSteps, gone: { command: "route", webhook: "route" } };
+  const following = found === undefined ? withoutKeep : handoff;
+  const others = STEPS.filter((step) => owners[step] && owners[step] !== handoff.owners?.[step]);
+  if (others.length === 0) return following;
+  const isCommon = (step: HandoffStep) => owners[step] === "common";
+  const gone = others.filter((step) => !isCommon(step)).map((step) => [step, owners[step]]);
+  const steps = others.map((step) => [step, isCommon(step) ? common[step] : undefined]);
+  return { ...following, ...Object.fromEntries(steps), gone: Object.fromEntries(gone) };
 }
 
 /** Every hand-off: the common one, and those of mailboxes and routes. */

@@ -83,7 +83,8 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
       const tools = {
         ...downloadTools,
         limits: settings.limits,
-        handoffOf: (record: Routed) => handoffOf(settings, record),
+        // An open round has no owners: each attempt decides about its steps.
+        handoffOf: ({ mailbox, rule }: Routed) => handoffOf(settings, { mailbox, rule }),
         check: () => mailboxOf(live.now.mailboxes, key)?.check,
         freeSlot,
       };

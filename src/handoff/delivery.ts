@@ -38,7 +38,7 @@ export function deliveryOf(key: string, end: TransferRecord): Delivery {
 /** What follows a delivery, as its record says and its rule is configured now. */
 export function followingOf(
   { handoffOf }: Pick<HandoffTools, "handoffOf">,
-  delivery: Pick<TransferRecord, "mailbox" | "rule" | "steps">,
+  delivery: Pick<TransferRecord, "mailbox" | "rule" | "steps" | "owners">,
 ): Following {
   return { steps: delivery.steps ?? [], handoff: handoffOf(delivery) };
 }

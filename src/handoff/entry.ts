@@ -45,9 +45,9 @@ export function kindOf(entry: Entry, following: Following): Kind {
   return entry.reported ? "json" : "wait";
 }
 
-/** Steps that are pending or given up, and still configured. Those of a rule that is gone are open until a person acts. */
+/** Steps that are pending or given up, and still configured. Those whose owner is gone are open until a person acts. */
 export function openSteps(entry: Entry, { steps, handoff }: Following): HandoffStep[] {
-  const isWanted = (step: HandoffStep) => handoff[step] !== undefined || handoff.isGone === true;
+  const isWanted = (step: HandoffStep) => handoff[step] !== undefined || handoff.gone?.[step] !== undefined;
   return steps.filter((step) => isWanted(step) && stepOf(entry, step).state !== "done");
 }
 
@@ -59,13 +59,13 @@ export function dueSteps(
   nowMs: number,
   agoMs = 0,
 ): HandoffStep[] {
-  if (following.handoff.isGone) return [];
+  const { gone = {} } = following.handoff;
   return openSteps(entry, following).filter((step) => {
     const { state, nextAt } = stepOf(entry, step);
     const leftMs = nextAt === undefined ? -agoMs : stepLeft(key, step, nextAt, nowMs);
     // A wait of a clock that was ahead, which each run of `once` would find uncut.
     const isTooLong = leftMs === LONGEST_MS.attempt;
-    return state === "pending" && (leftMs <= -agoMs || isTooLong);
+    return state === "pending" && gone[step] === undefined && (leftMs <= -agoMs || isTooLong);
   });
 }
 
@@ -74,17 +74,20 @@ export function stepLeft(key: string, step: HandoffStep, nextAt: string, nowMs: 
   return waitLeft(`${key} ${step}`, nextAt, LONGEST_MS.attempt, nowMs);
 }
 
-/** Open steps whose last attempt failed, whether they are retried or given up, and those whose rule is gone. */
+/** Open steps whose last attempt failed, whether they are retried or given up, and those whose owner is gone. */
 export function failedSteps(entry: Entry, following: Following): FailedStep[] {
-  const { isGone } = following.handoff;
+  const { gone = {} } = following.handoff;
   return openSteps(entry, following).flatMap((step) => {
     const { error, output, state } = stepOf(entry, step);
-    const message = isGone ? RULE_GONE : error;
+    const owner = gone[step];
+    const message = owner === undefined ? error : owner === "mailbox" ? MAILBOX_GONE : ROUTE_GONE;
     return message === undefined
       ? []
-      : [{ step, message, output, willRetry: state === "pending" && !isGone }];
+      : [{ step, message, output, willRetry: state === "pending" && owner === undefined }];
   });
 }
 
-const RULE_GONE =
-  "The route that decided about it is no longer configured, so its hand-off does not run. Configure the route again, with the same name and conditions.";
+const ROUTE_GONE =
+  "The route that decided about it is no longer configured, so its hand-off does not run. Configure the route again, with the same name and conditions";
+const MAILBOX_GONE =
+  "Its mailbox no longer has this hand-off of its own, so it does not run. Configure it again, for the same address";

@@ -68,8 +68,8 @@ export interface HandoffTools {
   readonly work: string;
   /** No other process works on this inbox. */
   readonly isAlone: boolean;
-  /** The hand-off of a delivery, by its mailbox and route, as configured now. */
-  handoffOf(delivery: Routed): Handoff;
+  /** The hand-off of a delivery, by its mailbox, its route and the owners of its steps, as configured now. */
+  handoffOf(delivery: Routed & Pick<TransferRecord, "owners">): Handoff;
   /** The address of the console to link to; `undefined` for none. */
   console(): string | undefined;
   /** The ledger's methods of these names. */

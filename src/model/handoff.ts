@@ -4,6 +4,12 @@
 export const STEPS = ["command", "webhook"] as const;
 export type HandoffStep = (typeof STEPS)[number];
 
+/** Who configures a step: the route or the mailbox itself, or all mailboxes have it in common. */
+export const OWNERS = ["route", "mailbox", "common"] as const;
+
+/** The owner of each step that a hand-off has. */
+export type StepOwners = Readonly<Partial<Record<HandoffStep, (typeof OWNERS)[number] | undefined>>>;
+
 /** A delivered transfer, as events and the status describe it. */
 export interface Delivered {
   readonly mailbox: string;

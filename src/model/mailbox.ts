@@ -4,6 +4,7 @@ import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { ProgramStart } from "../base/system-program.ts";
 import type { Timetable, WeeklyTime } from "../base/timetable.ts";
+import type { StepOwners } from "./handoff.ts";
 import type { Actor } from "./order.ts";
 import { mailboxIdOf } from "./transfer.ts";
 
@@ -176,8 +177,10 @@ export interface Handoff {
   /** A folder that is not picked up within this time is reported. */
   readonly expectWithinMs?: number | undefined;
   readonly keep?: HandoffKeep;
-  /** The route that decided about the transfer is no longer configured. */
-  readonly isGone?: boolean;
+  /** Of the steps that are configured here. */
+  readonly owners?: StepOwners;
+  /** Steps that do not run, because their owner is no longer configured, or does not have them any longer. */
+  readonly gone?: StepOwners;
 }
 
 export type HandoffCommand = Pick<ProgramStart, "argv" | "env" | "timeoutMs">;

@@ -14,7 +14,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { beginWait, LONGEST_MS, waitLeft } from "../base/waits.ts";
-import { STEPS } from "./handoff.ts";
+import { OWNERS, STEPS } from "./handoff.ts";
 import type { ListedField } from "./transfer.ts";
 
 export const RECORD_VERSION = 2;
@@ -141,6 +141,10 @@ export const RecordShape = v.object({
   rule: Text,
   /** The steps that follow the delivery, decided with it. */
   steps: v.optional(v.pipe(v.array(v.picklist(STEPS)), v.readonly())),
+  /** Who configured each step. Missing in records of earlier versions: then whoever configures it now. */
+  owners: v.optional(
+    v.object({ command: v.optional(v.picklist(OWNERS)), webhook: v.optional(v.picklist(OWNERS)) }),
+  ),
   /** The routes that hold it, as a fingerprint: it is held until they change, or an operator allows it. */
   heldBy: Text,
   /** The operator who allowed its delivery, whatever the routes say. */

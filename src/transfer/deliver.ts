@@ -109,7 +109,9 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const steps = STEPS.filter((step) => handoff[step] !== undefined);
   const placement = planned?.placement.deliver;
   const verified = verifiedOf(contents);
-  run.enter("delivering", { verified, folder, inbox, placement, acknowledgement, steps, sum: stage.proof });
+  const { owners } = handoff;
+  const facts = { verified, folder, inbox, placement, acknowledgement, steps, owners, sum: stage.proof };
+  run.enter("delivering", facts);
   const record = run.recordIn("delivered");
   await run.tools.handoffs.prepare(record);
   await endWith(run, stage, record);

@@ -192,6 +192,26 @@ mailboxes:
     expect(b).toEqual({ ...handoff, command: { ...handoff.command, timeoutMs: 120_000 }, keep });
   });
 
+  test("run a step of a delivery as its owner has it, or not at all", async () => {
+    const [common, own] = ["command: [./common]", "command: [./own]"];
+    const settings = (boxes: string) => load(config(`handoff: { ${common} }\nmailboxes:\n${boxes}`));
+    const other = "  - { email: b@example.com }\n";
+    const programOf = async (boxes: string, owner?: "mailbox" | "common") => {
+      const delivery = { mailbox: "a@example.com", rule: undefined, owners: { command: owner } };
+      const handoff = handoffOf(await settings(boxes + other), delivery);
+      return handoff.gone?.command ? "gone" : handoff.command?.argv[0]?.replace(/.*\//, "");
+    };
+    const withOwn = `  - { email: a@example.com, handoff: { ${own} } }\n`;
+    const without = "  - { email: a@example.com }\n";
+    expect(await programOf(withOwn, "mailbox")).toBe("own");
+    expect(await programOf(without, "mailbox")).toBe("gone");
+    expect(await programOf("", "mailbox")).toBe("gone");
+    for (const boxes of [withOwn, without, ""]) expect(await programOf(boxes, "common")).toBe("common");
+    // As an earlier version did.
+    expect(await programOf(withOwn)).toBe("own");
+    expect(await programOf("")).toBe("common");
+  });
+
   test("I4 no leaks: the webhook of a mailbox does not inherit the secret of another address", async () => {
     const webhook = (keys: string) => `handoff: { webhook: { url: https://hooks.example.com${keys} } }`;
     const own = config(`${webhook(", secret: s")}\nmailboxes: [{ email: a@b, ${webhook("/own")} }]`);

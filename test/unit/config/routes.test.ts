@@ -45,7 +45,7 @@ otherwise: hold`,
   expect(handoff()).toBe(mailbox?.handoff);
   // The rule that decided is gone: nothing is removed, and nothing runs.
   const { keep, command, webhook, ...others } = mailbox?.handoff ?? {};
-  expect(handoff("gone")).toEqual({ ...others, isGone: true });
+  expect(handoff("gone")).toEqual({ ...others, gone: { command: "route", webhook: "route" } });
 });
 
 test("routes are other rules than earlier ones of the same name: their keep applies to none of the old deliveries", async () => {
@@ -57,7 +57,7 @@ test("routes are other rules than earlier ones of the same name: their keep appl
   expect(handoffOf(before, delivered)).toHaveProperty("keep");
   for (const condition of ["sender: ben@supplier.example", "subject: anna@supplier.example"]) {
     const handoff = handoffOf(await settingsWith(condition), delivered);
-    expect(handoff).toMatchObject({ isGone: true });
+    expect(handoff).toMatchObject({ gone: { command: "route", webhook: "route" } });
     expect(handoff).not.toHaveProperty("keep");
   }
 });

@@ -85,15 +85,21 @@ describe("an outbox entry", () => {
     expect(needsDurability(makeHandoff({}), recordOf("t1", { placement: "files" }))).toBe(true);
   });
 
-  test("whose rule is gone keeps its steps open, runs none of them, and needs a person", () => {
-    const gone = { ...FOLLOWING, handoff: { ...makeHandoff({}), isGone: true } };
-    expect(dueSteps("t~1", entry, gone, NOW)).toEqual([]);
-    expect(kindOf(entry, gone)).toBe("json");
-    expect(failedSteps(entry, gone).map(({ step, willRetry }) => [step, willRetry])).toEqual([
-      ["command", false],
-      ["webhook", false],
-    ]);
-  });
+  test.each(["route", "mailbox"] as const)(
+    "whose %s is gone keeps its steps open, runs none of them, and needs a person",
+    (owner) => {
+      const gone = {
+        ...FOLLOWING,
+        handoff: { ...makeHandoff({}), gone: { command: owner, webhook: owner } },
+      };
+      expect(dueSteps("t~1", entry, gone, NOW)).toEqual([]);
+      expect(kindOf(entry, gone)).toBe("json");
+      expect(failedSteps(entry, gone).map(({ step, willRetry }) => [step, willRetry])).toEqual([
+        ["command", false],
+        ["webhook", false],
+      ]);
+    },
+  );
 });
 
 test("a delivery has the same id in every process, and a redelivery has another", () => {
