@@ -35,7 +35,7 @@ import {
   applySettings,
   followPauses,
   journalSettings,
-  putPausesInForce,
+  putRecordsInForce,
   schedulePolls,
   withGroups,
 } from "./daemon/reload.ts";
@@ -180,10 +180,10 @@ async function openAndRun(options: StartOptions): Promise<DaemonOutcome> {
   const { mode, live, clock, events, process, diskTrouble, patience, opened } = options;
   await using scope = new AsyncDisposableStack();
   const known = opened.folders;
-  if (known === undefined) live.replace(await withGroups(live.now, options.stop));
+  if (known === undefined) live.replace(await withGroups(live.configured, options.stop));
   const workspace = await openWorkspace(live, scope, { emit: events.emit, clock, process, known });
   opened.folders = workspace.folders;
-  await putPausesInForce(live, events.emit);
+  await putRecordsInForce(live, events.emit);
   const watch = new FolderWatch(workspace.folders, live, diskTrouble);
   if (mode === "run") watch.start(scope, patience.lookMs);
   try {
@@ -208,7 +208,7 @@ async function runInWorkspace(
   scope.adopt(events.subscribe(journalSettings(ledger, settings.source)), (unsubscribe) => unsubscribe());
   scope.adopt(journalNotices(notifier, ledger), (detach) => detach());
   await notifier.start();
-  if (live.pauses.size > 0) await notifier.apply(settings);
+  await notifier.apply(settings);
   const serviceTools = {
     clock,
     emit,

@@ -5,6 +5,7 @@ import { asOwnerOf } from "../base/process.ts";
 import { loadSettings } from "../config/load.ts";
 import type { MailboxSettings, Settings } from "../config/settings.ts";
 import { findClientId } from "../host/memory.ts";
+import { withKeys } from "../ledger/keys.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { ListFields } from "../mailbox/list-fields.ts";
 import type { ListedTransfer } from "../model/transfer.ts";
@@ -18,13 +19,15 @@ import { columnsOf, printRows, say, timeColumn } from "./printing.ts";
 
 export async function dryRun(context: Context, options: CommonOptions): Promise<Outcome> {
   const loaded = await loadSettings({ env: context.env, path: options.config });
-  const settings = await withDaemonsState(loaded);
+  const mailboxes = await withKeys(loaded.work, loaded.mailboxes, "foreseen");
+  const settings = await withDaemonsState({ ...loaded, mailboxes });
   const planned: PlannedTransfer[] = [];
   const failed: Fault[] = [];
   let settled = 0;
   for (const mailbox of withPauses(settings.mailboxes, await readPauses(settings.work))) {
+    const { name, label = name } = mailbox;
     if (mailbox.paused) {
-      say(context, `${mailbox.name} is paused: it is not polled.`);
+      say(context, `${label} is paused: it is not polled.`);
       continue;
     }
     try {
@@ -32,13 +35,13 @@ export async function dryRun(context: Context, options: CommonOptions): Promise<
       const plans = planMailbox(settings, mailbox, listed, systemClock.now(), context.stop);
       for await (const plan of plans) {
         if (plan === undefined) settled++;
-        else planned.push(plan);
+        else planned.push({ ...plan, mailbox: label });
       }
     } catch (error) {
       const fault = asFault(error);
       if (fault.code === "STOPPED") throw fault;
       failed.push(fault);
-      say(context, `${mailbox.name}: ${describeFault(fault)}`);
+      say(context, `${label}: ${describeFault(fault)}`);
     }
   }
   printRows(context, options, columnsFor(context, settings.timezone), planned);

@@ -134,6 +134,8 @@ export function logEvents(log: EventLines): Emit {
       if (paused.length === 0) log.info({}, "no mailbox is paused by an operator now");
       else log.warn({ paused }, "mailboxes are paused by an operator: they are not polled");
     },
+    // The log names the keys, which never change.
+    "mailboxes-named": () => {},
     "settings-refused": ({ fault }) =>
       log.error({ fault }, "the configuration was refused: the old one stays in force"),
     "order-failed": ({ order: { action, mailbox, trackingId }, fault }) =>

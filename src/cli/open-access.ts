@@ -7,6 +7,7 @@ import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { isPermissionFault, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
+import { withKeys } from "../ledger/keys.ts";
 import { describeDaemon } from "../operate/facts.ts";
 import type { Operate } from "../operate/local.ts";
 import type { Context } from "./command.ts";
@@ -17,13 +18,15 @@ export async function openConfigured(
   context: Context,
   { config: path }: CommonOptions,
 ): Promise<{ readonly access: Operate; readonly settings: Settings }> {
-  const settings = await loadSettings({ env: context.env, path, ignoreSecrets: true });
-  const { work } = settings;
-  const access = await ((await mayUse(work))
-    ? openFolders(context, settings)
-    : openSocket(context, settings));
+  const loaded = await loadSettings({ env: context.env, path, ignoreSecrets: true });
+  const { work } = loaded;
+  if (await mayUse(work)) {
+    const settings = { ...loaded, mailboxes: await withKeys(work, loaded.mailboxes, "foreseen") };
+    return { settings, access: await openFolders(context, settings) };
+  }
+  const access = await openSocket(context, loaded);
   if (access === undefined) throw await permissionFault(work, USE);
-  return { settings, access };
+  return { settings: loaded, access };
 }
 
 async function openFolders({ stop }: Context, settings: Settings): Promise<Operate> {

@@ -102,7 +102,7 @@ async function allowOnceMore(
   if (ids.length > 0 === (options.all === true)) throw impossible("name transfers, or use --once-more --all");
   const { access, settings } = await openConfigured(context, options);
   const isNamed = makeMatcher(options.all ? options.mailbox : undefined, textForm);
-  if (!settings.mailboxes.some(({ name }) => isNamed(name))) {
+  if (!settings.mailboxes.some(({ name, label = name }) => isNamed(label))) {
     throw impossible(`no mailbox is called ${options.mailbox}`);
   }
   const chosen = await chooseTransfers(access, "grant", ids, options);

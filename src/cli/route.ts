@@ -1,9 +1,10 @@
 /** `route`: which route a transfer takes, and why. */
 import type { Command } from "commander";
 import { loadSettings } from "../config/load.ts";
+import { findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { parseSize } from "../config/units.ts";
-import { mailboxOf, type Routing } from "../model/mailbox.ts";
+import type { Routing } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
 import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
@@ -105,7 +106,7 @@ async function describeKnown(
 ): Promise<Explained> {
   const { access, settings } = await openConfigured(context, options);
   const story = await findStory(access, trackingId, options.mailbox);
-  const mailbox = mailboxOf(settings.mailboxes, story);
+  const mailbox = settings.mailboxes[findMailbox(settings.mailboxes, story.mailbox)];
   if (mailbox === undefined) throw invalid(`its mailbox ${story.mailbox} is not in the configuration`);
   const facts = {
     sender: options.sender ?? story.sender,

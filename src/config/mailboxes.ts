@@ -64,7 +64,7 @@ const FORM = {
         pattern: "^[^\\u0000-\\u001f/\\\\.][^\\u0000-\\u001f/\\\\]*$",
         maxLength: 100,
       },
-      "The name of the mailbox in folders, records and messages. Default: the address. **A renamed mailbox downloads its transfers again.**",
+      "What people call the mailbox. Default: the address. Its first name also names its folders and records, and that never changes: later names appear only in status, commands and messages.",
     ),
     ...SHARED_KEYS,
     passwords: PASSWORDS,
@@ -153,18 +153,19 @@ function readMailboxes(mailboxes: ReadItems<typeof MAILBOX>, at: Spot): MailboxS
   return mailboxes.filter((mailbox) => mailbox !== undefined);
 }
 
-export type Named = Readonly<Partial<Record<"name" | "email", string | undefined>>>;
+export type Named = Readonly<Partial<Record<"name" | "email" | "label", string | undefined>>>;
 
-/** The index of the mailbox with this name or address, case-insensitive; negative for none. */
+/** The index of the mailbox with this label, address or key, case-insensitive; negative for none. */
 export function findMailbox(mailboxes: readonly Named[], wanted: string): number {
   const key = canonicalAddress(wanted);
-  return mailboxes.findIndex((mailbox) =>
-    [mailbox.name, mailbox.email].some((name) => name && canonicalAddress(name) === key),
-  );
+  const namesOf = ({ name, label = name, email }: Named) =>
+    [label, email, name].map((each = "") => canonicalAddress(each));
+  const found = [0, 1, 2].map((rank) => mailboxes.findIndex((mailbox) => namesOf(mailbox)[rank] === key));
+  return found.find((at) => at >= 0) ?? -1;
 }
 
 export function describeUnknownMailbox(mailboxes: readonly Named[], wanted: string): string {
-  const names = mailboxes.map((mailbox) => mailbox.name ?? mailbox.email ?? "");
+  const names = mailboxes.map(({ name, label = name, email = "" }) => label ?? email);
   const known = `known: ${names.join(", ") || "none"}`;
   return `there is no mailbox ${showValue(wanted)}, ${didYouMean(wanted, names, known)}`;
 }

@@ -9,6 +9,7 @@ import { clearInterval, setInterval } from "../base/timers.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
 import { findLost, rememberWork } from "../inbox/work-folder.ts";
+import { withKeys } from "../ledger/keys.ts";
 import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { jobOf, type MailboxState } from "../mailbox/state.ts";
@@ -42,12 +43,16 @@ export async function withGroups(settings: Settings, signal: AbortSignal): Promi
   return { ...common, mailboxes };
 }
 
-/** Called at a start, before anything is polled. */
-export async function putPausesInForce(live: LiveSettings, emit: Emit): Promise<void> {
-  const pauses = await readPauses(live.now.work);
-  if (isDeepStrictEqual(pauses, live.pauses)) return;
-  live.replace(live.configured, pauses);
-  emit({ type: "pauses-changed", mailboxes: live.now.mailboxes });
+/** Called at a start, before anything is polled: what the work folder says of mailboxes. */
+export async function putRecordsInForce(live: LiveSettings, emit: Emit): Promise<void> {
+  const { work } = live.now;
+  const pauses = await readPauses(work);
+  const isPaused = !isDeepStrictEqual(pauses, live.pauses);
+  const keyed = await withKeys(work, live.configured.mailboxes, "claimed");
+  live.replace({ ...live.configured, mailboxes: keyed }, pauses);
+  const { mailboxes } = live.now;
+  if (mailboxes.some(({ name, label }) => name !== label)) emit({ type: "mailboxes-named", mailboxes });
+  if (isPaused) emit({ type: "pauses-changed", mailboxes });
 }
 
 /** Reads operators' pauses at each change and regularly, until the scope ends. Returns a function that reads them now. */
@@ -99,17 +104,19 @@ export function journalSettings(ledger: Pick<Ledger, "recordAct">, source: strin
  */
 export async function applySettings(
   tools: Parts,
-  configured: Settings,
+  given: Settings,
   pauses = tools.live.pauses,
 ): Promise<void> {
   const { live, mailboxes, expected, queue, emit } = tools;
-  const next = { ...configured, mailboxes: withPauses(configured.mailboxes, pauses) };
-  const isReload = configured !== live.configured;
+  const isReload = given !== live.configured;
   // The folders change only with a restart.
   const { inbox, work, state } = live.now;
-  const served = { inbox, work, state, mailboxes: next.mailboxes };
+  const served = { inbox, work, state, mailboxes: given.mailboxes };
   const lost = isReload ? await findLost(served) : undefined;
   if (lost !== undefined) throw new Fault(lost.code, { detail: lost.detail });
+  const keyed = await withKeys(work, given.mailboxes, "claimed");
+  const configured = isReload ? { ...given, mailboxes: keyed } : given;
+  const next = { ...configured, mailboxes: withPauses(configured.mailboxes, pauses) };
   await tools.inbox.prepare(newInboxes(live.now, next));
   await tools.inbox.demandGroups(groupsOf(next));
   const applyMailboxes = await mailboxes.prepare(next.mailboxes);

@@ -64,6 +64,8 @@ export function ledgerPaths(work: string) {
     /** Names in the inbox that deliveries have claimed. */
     names: join(work, "names"),
     quarantine: join(work, "quarantine"),
+    /** The keys of mailboxes. */
+    mailboxes: join(work, "mailboxes"),
   };
   // Without `join`, which would take a third of the time for a list of many transfers.
   const ledgerFolder = (name: string) => `${folders.ledger}/${digitsOf(name, 1)}`;

@@ -106,10 +106,10 @@ export class Tokens {
 }
 
 /** A service that does not know the client id answers with one of these two codes. */
-function withRemedy(error: unknown, { name }: Mailbox): unknown {
+function withRemedy(error: unknown, { name, label = name }: Mailbox): unknown {
   if (!(error instanceof Fault) || !["TOKEN_REFUSED", "POLICY_REFUSED"].includes(error.code)) return error;
   return withAdvice(
     error,
-    `Ask the service's administrator to register the client id for this address, or verify it with a mailed code: inlet verify-address ${name}`,
+    `Ask the service's administrator to register the client id for this address, or verify it with a mailed code: inlet verify-address ${label}`,
   );
 }

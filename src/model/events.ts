@@ -2,7 +2,7 @@
 import type { Fault } from "../base/faults.ts";
 import type { Delivered, HandoffStep, HandoffSummary } from "./handoff.ts";
 import type { Rest } from "./job.ts";
-import type { Expectation, Mailbox } from "./mailbox.ts";
+import type { Expectation, Labelled, Mailbox } from "./mailbox.ts";
 import type { Act, Actor, MailboxOrder, Order, PasswordNotice } from "./order.ts";
 import type { Broken } from "./promise.ts";
 import type { TransferRecord } from "./record.ts";
@@ -116,6 +116,8 @@ interface EventFacts {
   "operator-acted": { act: Act; by: Actor; mailbox: string; trackingId: string | undefined };
   /** Operators have paused or resumed mailboxes. `mailboxes`: all of them. */
   "pauses-changed": { mailboxes: readonly ShownMailbox[] };
+  /** At the start: what people call each mailbox, and its key. */
+  "mailboxes-named": { mailboxes: readonly ShownMailbox[] };
   /** The system cannot watch a folder: it is checked every few seconds instead. Emitted once for each folder. */
   "folder-unwatchable": { fault: Fault };
   "console-opened": { address: string };
@@ -156,9 +158,10 @@ export interface Overdue {
 }
 
 /** The settings of a mailbox that the status shows. */
-export type ShownMailbox = Pick<Mailbox, "name" | "email" | "pollMs" | "paused" | "pause" | "quiet"> & {
-  readonly service: { readonly baseUrl: URL };
-};
+export type ShownMailbox = Labelled &
+  Pick<Mailbox, "pollMs" | "paused" | "pause" | "quiet"> & {
+    readonly service: { readonly baseUrl: URL };
+  };
 
 /** Must not throw. */
 export type Emit = (event: DaemonEvent) => void;

@@ -15,8 +15,10 @@ export interface Pause extends Actor {
 
 /** One verified email address whose received transfers are mirrored. */
 export interface Mailbox {
-  /** The name in folders, ledger and messages; by default the email address. */
+  /** Its key in folders and ledger, which never changes. In the configuration, what people call it; by default the address. */
   readonly name: string;
+  /** What people call it, once `name` is its key. */
+  readonly label?: string | undefined;
   readonly email: string;
   readonly pollMs: number;
   /** `auto`: a ZIP for many small files, else single files. */
@@ -205,6 +207,45 @@ interface HandoffKeep {
 /** The id of a service, from its base URL: several can live at one origin, below paths of their own. */
 export function serviceIdOf({ origin, pathname }: URL): string {
   return origin + pathname.replace(/\/+$/, "");
+}
+
+type Mailboxed = { readonly mailbox?: string | undefined };
+
+export type Labelled = Pick<Mailbox, "name" | "label" | "email">;
+
+/** What people call mailboxes, and the keys in records. */
+export class Labels {
+  readonly #labels = new Map<string, string>();
+  readonly #keys = new Map<string, string>();
+
+  constructor(mailboxes: readonly Labelled[]) {
+    for (const { name, label = name } of mailboxes) {
+      this.#labels.set(mailboxIdOf(name), label);
+      this.#keys.set(mailboxIdOf(label), name);
+    }
+    for (const { name, email } of mailboxes) {
+      if (!this.#keys.has(mailboxIdOf(email))) this.#keys.set(mailboxIdOf(email), name);
+    }
+  }
+
+  /** For people. A mailbox that is not configured never goes by the label of another. */
+  of(key: string): string {
+    const isOther = this.#keys.has(mailboxIdOf(key));
+    return this.#labels.get(mailboxIdOf(key)) ?? (isOther ? `${key} (removed)` : key);
+  }
+
+  /** `wanted`: a label, an address or a key. */
+  keyOf(wanted: string): string {
+    return this.#keys.get(mailboxIdOf(wanted)) ?? wanted.replace(/ \(removed\)$/, "");
+  }
+
+  /** What people see of something that names its mailbox. */
+  readonly shown = <Of extends Mailboxed>(of: Of): Of =>
+    of.mailbox === undefined ? of : { ...of, mailbox: this.of(of.mailbox) };
+
+  /** The reverse of `shown`. */
+  readonly keyed = <Of extends Mailboxed>(of: Of): Of =>
+    of.mailbox === undefined ? of : { ...of, mailbox: this.keyOf(of.mailbox) };
 }
 
 /** The settings of a transfer's mailbox, however its name is spelled; `undefined` if it is not configured. */

@@ -46,6 +46,8 @@ export interface ChannelTools {
   origin(): MessageOrigin;
   /** The address of a mailbox that is configured. */
   addressOf(mailbox: string): string | undefined;
+  /** What people call it. */
+  labelOf(mailbox: string): string;
   /** How many other channels fail now. */
   othersFailing(channel: Channel): number;
 }
@@ -217,7 +219,8 @@ export class Channel {
     const { on, mailboxes: patterns } = this.#settings;
     if (!on.includes(kind)) return false;
     if (mailbox === undefined || patterns === undefined) return true;
-    const names = [mailbox, this.#tools.addressOf(mailbox) ?? mailbox].map((each) => each.toLowerCase());
+    const { labelOf, addressOf } = this.#tools;
+    const names = [labelOf(mailbox), addressOf(mailbox) ?? mailbox].map((each) => each.toLowerCase());
     return patterns.some((pattern) => names.some((name) => matchesGlob(name, pattern.toLowerCase())));
   }
 
@@ -259,8 +262,12 @@ export class Channel {
   }
 
   async #send(nowMs: number): Promise<void> {
-    const { clock, origin } = this.#tools;
+    const { clock, origin, labelOf } = this.#tools;
     const { channel } = this.#settings;
+    const labelled = ({ mailbox, mailboxes, ...notice }: Notice): Notice => {
+      const others = mailboxes && { mailboxes: mailboxes.map(labelOf) };
+      return { ...notice, mailbox: mailbox && labelOf(mailbox), ...others };
+    };
     const state = this.#state;
     const schedule = this.#scheduleAt(nowMs);
     const notices = this.#wantedNotices(nowMs).filter((it) => it.atMs <= nowMs && schedule.isAllowed(it));
@@ -268,7 +275,7 @@ export class Channel {
     this.#sendingMs = monotonicMs();
     state.report(notices);
     try {
-      const message = formatMessage(notices, origin(), nowMs);
+      const message = formatMessage(notices.map(labelled), origin(), nowMs);
       // Mails of one day belong together.
       const thread = `inlet-${Math.floor(nowMs / DAY_MS)}-${this.id}`;
       const sending = sendMessage(channel, message, thread, clock, aborter.signal);

@@ -208,6 +208,7 @@ export class Notifier {
       path: join(this.#tools.folder, `${id}.json`),
       isSender: () => this.#isSender,
       addressOf: (mailbox) => this.#mailboxes.get(mailboxIdOf(mailbox))?.email,
+      labelOf: (mailbox) => this.#mailboxes.get(mailboxIdOf(mailbox))?.label ?? mailbox,
       othersFailing: (channel) =>
         [...this.#channels.values()].filter((other) => other !== channel && other.isFailing).length,
     };

@@ -89,7 +89,8 @@ export class Board {
 
   /** Every transfer that is being downloaded, is queued, or needs a person, the most urgent first. */
   transfers(): TransferStatus[] {
-    return [...this.#transfers.list(), ...this.#handoffs.troubles.map(describeHandoff)].toSorted(byUrgency);
+    const all = [...this.#transfers.list(), ...this.#handoffs.troubles.map(describeHandoff)];
+    return all.toSorted(byUrgency).map(this.#mailboxes.labels.shown);
   }
 
   /** Adds what can be done, with the commands and options that reach this daemon, and where the content is kept. */
@@ -97,7 +98,8 @@ export class Board {
     const { mailbox, trackingId, message, state, reason, noAttemptsLeft = false } = transfer;
     // With several mailboxes, commands have to name one.
     const options = { config: this.#facts.config, ...(this.#mailboxes.size > 1 ? { mailbox } : {}) };
-    const isConfigured = this.#mailboxes.has(mailbox);
+    const kept = this.#mailboxes.labels.keyed(transfer);
+    const isConfigured = this.#mailboxes.has(kept.mailbox);
     const about = { isExhausted: noAttemptsLeft, isHandedOver: reason !== "handoff", isConfigured };
     const actions = actionsFor(transfer, about);
     const commands = actions.map((act) => commandOf(act, trackingId, options));
@@ -106,7 +108,7 @@ export class Board {
       (text, act, at) => text?.replaceAll(commandOf(act, trackingId), () => commands[at] ?? ""),
       message,
     );
-    const keptIn = state === "quarantined" ? this.#keptIn?.(transfer) : undefined;
+    const keptIn = state === "quarantined" ? this.#keptIn?.(kept) : undefined;
     return { ...transfer, message: help, actions, commands, ...(keptIn === undefined ? {} : { keptIn }) };
   }
 
@@ -126,6 +128,7 @@ export class Board {
   read(): Status {
     const nowMs = this.#clock.now();
     const { troubles: unusable, entries } = this.#mailboxes.unusable();
+    const { shown } = this.#mailboxes.labels;
     const { totals, counts, waitingSince } = this.#transfers.read();
     const transfers = this.transfers();
     const attention = transfers.filter(({ group }) => group === "attention");
@@ -138,7 +141,7 @@ export class Board {
       daemon: { ...this.#facts, startedAt: new Date(this.#startedMs).toISOString() },
       troubles: [
         ...this.#troubles.values(),
-        ...this.#overdue.map(describeOverdue),
+        ...this.#overdue.map(shown).map(describeOverdue),
         // The trouble of the disk stands for those that it causes.
         ...this.#mailboxes
           .troubles(transfers)
@@ -161,7 +164,7 @@ export class Board {
       attention: attention.slice(0, MAX_SHOWN).map((transfer) => this.withHelp(transfer)),
       downloading: first("downloading"),
       queued: first("queued"),
-      recent: this.#recent,
+      recent: this.#recent.map(shown),
     };
   }
 
@@ -203,6 +206,7 @@ export class Board {
     },
     "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
     "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
+    "mailboxes-named": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
     "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {
       this.#mailboxes.set(mailboxes);
       this.#facts = { ...this.#facts, timezone };

@@ -8,7 +8,7 @@ import { monotonicMs } from "../base/timers.ts";
 import { isWithin, nextChange } from "../base/timetable.ts";
 import type { EventOf, ShownMailbox } from "../model/events.ts";
 import type { Rest } from "../model/job.ts";
-import { serviceIdOf } from "../model/mailbox.ts";
+import { Labels, serviceIdOf } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
 import { type Broken, describeBroken, type Promised, WITHIN_MS } from "../model/promise.ts";
 import { NO_MODE } from "../model/record.ts";
@@ -44,6 +44,7 @@ export class MailboxBoard {
   readonly #known = new Map<MailboxId, Known>();
   /** By service. */
   readonly #rests = new Map<string, Rest & { readonly since: string; readonly untilMs: number }>();
+  labels = new Labels([]);
 
   constructor(mailboxes: readonly ShownMailbox[], clock: Clock) {
     this.#clock = clock;
@@ -62,6 +63,7 @@ export class MailboxBoard {
   set(mailboxes: readonly ShownMailbox[]): void {
     const before = new Map(this.#known);
     this.#known.clear();
+    this.labels = new Labels(mailboxes);
     for (const facts of mailboxes) {
       const known = before.get(mailboxIdOf(facts.name));
       const servedMs = known === undefined || known.facts.paused ? monotonicMs() : known.servedMs;
@@ -78,9 +80,9 @@ export class MailboxBoard {
   }
 
   failed({ mailbox, fault, waitMs, token }: EventOf<"poll-failed">): void {
-    const lastPollMs = this.#clock.now();
+    const [lastPollMs, label] = [this.#clock.now(), this.labels.of(mailbox)];
     this.#update(mailbox, ({ trouble: before }) => {
-      return { lastPollMs, waitMs, token, trouble: troubleOf(mailbox, before?.since ?? lastPollMs, fault) };
+      return { lastPollMs, waitMs, token, trouble: troubleOf(label, before?.since ?? lastPollMs, fault) };
     });
   }
 
@@ -95,8 +97,9 @@ export class MailboxBoard {
     const count = entries === 1 ? "An entry" : `${entries} entries`;
     const what = `${count} of the list cannot be used: ${message}`;
     const texts = { code: "ENTRIES_UNUSABLE", message: what, advice };
+    const label = this.labels.of(name);
     this.#update(name, ({ unusable }) => {
-      return { unusable: { entries, ...troubleOf(name, unusable?.since ?? this.#clock.now(), texts) } };
+      return { unusable: { entries, ...troubleOf(label, unusable?.since ?? this.#clock.now(), texts) } };
     });
   }
 
@@ -117,12 +120,12 @@ export class MailboxBoard {
   /** Mailboxes whose address a person has to verify again soon. */
   renewals({ config }: DaemonFacts): Trouble[] {
     const nowMs = this.#clock.now();
-    return [...this.#known.values()].flatMap(({ facts: { name, paused }, token }) => {
+    return [...this.#known.values()].flatMap(({ facts: { name, label = name, paused }, token }) => {
       const renewal = paused ? undefined : findRenewal(token, nowMs);
       if (renewal === undefined) return [];
-      const advice = `Verify the address again: ${commandFor("verify-address", name, { config })}`;
+      const advice = `Verify the address again: ${commandFor("verify-address", label, { config })}`;
       const code = "VERIFICATION_ENDS";
-      return [troubleOf(name, renewal.sinceMs, { code, message: describeRenewal(renewal), advice })];
+      return [troubleOf(label, renewal.sinceMs, { code, message: describeRenewal(renewal), advice })];
     });
   }
 
@@ -131,7 +134,7 @@ export class MailboxBoard {
     const paused = [...this.#known.values()].filter(({ facts }) => facts.pause !== undefined);
     const groups = Map.groupBy(paused, ({ facts }) => JSON.stringify(facts.pause));
     return [...groups.values()].flatMap((group) => {
-      const mailboxes = group.map(({ facts }) => facts.name);
+      const mailboxes = group.map(({ facts }) => facts.label ?? facts.name);
       const [name = "", ...others] = mailboxes;
       const { who, at } = group[0]?.facts.pause ?? { who: "", at: "" };
       const one = commandFor("resume", others.length === 0 ? name : "NAME", { config });
@@ -192,11 +195,11 @@ export class MailboxBoard {
   read(): MailboxStatus[] {
     const nowMs = this.#clock.now();
     return [...this.#known.values()].map((known) => {
-      const { name, email, pollMs, paused, pause, quiet, service } = known.facts;
+      const { name, label = name, email, pollMs, paused, pause, quiet, service } = known.facts;
       const { lastPollMs, waitMs = 0 } = known;
       const nextMs = (lastPollMs ?? 0) + Math.max(pollMs, waitMs);
       return {
-        name,
+        name: label,
         email,
         service: service.baseUrl.origin,
         paused,
@@ -222,7 +225,7 @@ export class MailboxBoard {
   *promised(polledMs: (mailbox: MailboxId) => number | undefined): Iterable<Promised> {
     for (const [id, known] of this.#known) {
       const { facts, servedMs, lastSuccessMs, trouble } = known;
-      const { name, pollMs, paused } = facts;
+      const { name, label = name, pollMs, paused } = facts;
       if (paused) continue;
       const otherMs = polledMs(id);
       const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
@@ -232,7 +235,7 @@ export class MailboxBoard {
       const since = isPolled ? `since ${lastAt}` : "yet";
       yield {
         kind: "poll",
-        subject: `mailbox ${name}`,
+        subject: `mailbox ${label}`,
         mailbox: name,
         text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
         dueMs: lastMs + graceMs,

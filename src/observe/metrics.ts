@@ -74,7 +74,8 @@ export class Metrics {
   readonly #startedSeconds: number;
   readonly #readStatus: () => Status;
   #summary = NO_HANDOFFS;
-  #labels: ReadonlySet<string> = new Set();
+  /** By key. */
+  #labels: ReadonlyMap<string, string> = new Map();
   readonly #polls = this.#counter("inlet_polls_total", "mailbox", "result");
   readonly #discovered = this.#counter("inlet_discovered_total", "mailbox");
   readonly #ended = this.#counter("inlet_ended_total", "mailbox", "state");
@@ -111,6 +112,7 @@ export class Metrics {
     },
     "settings-reloaded": ({ mailboxes }) => this.#setMailboxes(mailboxes),
     "pauses-changed": ({ mailboxes }) => this.#setMailboxes(mailboxes),
+    "mailboxes-named": ({ mailboxes }) => this.#setMailboxes(mailboxes),
   });
 
   /** What was counted since the start, and the figures of this moment. */
@@ -140,8 +142,9 @@ export class Metrics {
     show("inlet_oldest_not_picked_up_seconds", this.#secondsSince(this.#summary.oldestMs));
     show("inlet_free_bytes", freeBytes);
     show("inlet_queue_depth", queueDepth);
+    const shown = new Set(this.#labels.values());
     for (const mailbox of mailboxes) {
-      if (this.#labels.has(mailbox.name)) this.#showMailbox(mailbox, status, show);
+      if (shown.has(mailbox.name)) this.#showMailbox(mailbox, status, show);
     }
     this.#showProcess(show, now);
     return `${await this.#registry.metrics()}${await now.metrics()}`;
@@ -176,8 +179,8 @@ export class Metrics {
 
   /** A series that begins with the first event hides that event, because Prometheus never saw it at 0. */
   #setMailboxes(mailboxes: readonly ShownMailbox[]): void {
-    this.#labels = new Set(mailboxes.slice(0, MAX_MAILBOXES).map(({ name }) => name));
-    for (const mailbox of this.#labels) {
+    this.#labels = new Map(mailboxes.slice(0, MAX_MAILBOXES).map(({ name, label = name }) => [name, label]));
+    for (const mailbox of this.#labels.values()) {
       for (const state of ENDS) this.#ended.inc({ mailbox, state }, 0);
       this.#refusals.inc({ mailbox }, 0);
     }
@@ -197,7 +200,7 @@ export class Metrics {
   }
 
   #labelOf(mailbox: string): string {
-    return this.#labels.has(mailbox) ? mailbox : OTHERS;
+    return this.#labels.get(mailbox) ?? OTHERS;
   }
 
   /** 0 without a time. */

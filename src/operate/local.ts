@@ -9,6 +9,7 @@ import { findDaemonState } from "../inbox/members.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
+import { Labels } from "../model/mailbox.ts";
 import type { Actor, CommandOptions, TransferAct } from "../model/order.ts";
 import type { JournalKind, ListQuery, TransferFilter } from "../model/queries.ts";
 import type { TransferKey, TransferRecord } from "../model/record.ts";
@@ -61,7 +62,7 @@ export class Local {
   /** The transfer in the named mailbox, or in every mailbox that received it. */
   async find(trackingId: string, mailbox: string | undefined): Promise<TransferView[]> {
     const { mailboxes } = this.#tools.settings();
-    const names = mailbox === undefined ? mailboxes.map(({ name }) => name) : [mailbox];
+    const names = mailbox === undefined ? mailboxes.map(({ name }) => name) : [this.#labels.keyOf(mailbox)];
     const found: TransferRecord[] = [];
     for (const name of names) {
       const record = await this.#peek().find({ mailbox: name, trackingId });
@@ -93,21 +94,27 @@ export class Local {
   }
 
   /** `undefined` for an unknown transfer. */
-  story(key: TransferKey): Promise<Story | undefined> {
-    return readStory(this.#tools.settings(), key, this.#tools.options);
+  async story(key: TransferKey): Promise<Story | undefined> {
+    const { shown, keyed } = this.#labels;
+    const story = await readStory(this.#tools.settings(), keyed(key), this.#tools.options);
+    return story && shown(story);
   }
 
-  history<Kind extends JournalKind>(
+  async history<Kind extends JournalKind>(
     kind: Kind,
     query: JournalQuery,
     signal = this.#tools.stop,
   ): Promise<Journal<Kind>> {
-    return readJournal(this.#tools.settings().work, kind, query, signal);
+    const { shown, keyed } = this.#labels;
+    const journal = await readJournal(this.#tools.settings().work, kind, keyed(query), signal);
+    return { ...journal, entries: journal.entries.map(shown) };
   }
 
   /** Why the act is not possible, for people; `undefined` if nothing is known against it. */
   async objectionTo(act: TransferAct, key: TransferKey): Promise<string | undefined> {
-    return (await objectionToAct(await this.#actTools(), act, await this.#peek().find(key)))?.detail;
+    return (
+      await objectionToAct(await this.#actTools(), act, await this.#peek().find(this.#labels.keyed(key)))
+    )?.detail;
   }
 
   /** In the order of the request. `waitMs`: for the outcomes. `onResult` gets each result, again whenever it changes. */
@@ -141,22 +148,32 @@ export class Local {
     signal: AbortSignal,
     onResult: (result: ActResult) => void,
   ): Promise<RunningAct> {
-    return startAct(
+    const { shown, keyed } = this.#labels;
+    const running = startAct(
       await this.#actTools(),
-      request,
+      { ...request, transfers: request.transfers.map(keyed) },
       by,
       AbortSignal.any([signal, this.#tools.stop]),
-      onResult,
+      (result) => onResult(shown(result)),
     );
+    return { ...running, results: () => running.results().map(shown) };
   }
 
-  async *#select({ act, ...filter }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
+  async *#select({ act, ...choice }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
+    const filter = this.#labels.keyed(choice);
     if (act === undefined) yield* selectTransfers(this.#peek(), filter, onDamaged, signal);
     else yield* selectActable(await this.#actTools(), filter, act, onDamaged, signal);
   }
 
-  #makeFormatter() {
-    return makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
+  async #makeFormatter() {
+    const format = await makeFormatter(this.#peek(), this.#tools.settings().mailboxes);
+    const { shown } = this.#labels;
+    return async (record: TransferRecord) => shown(await format(record));
+  }
+
+  /** Callers know what people call mailboxes, and records the keys. */
+  get #labels(): Labels {
+    return new Labels(this.#tools.settings().mailboxes);
   }
 
   #peek() {

@@ -61,7 +61,7 @@ export async function actOnMailboxes(
     if (act === "resume" && at === undefined && current.pause === undefined) continue;
     const change =
       act === "pause" ? pause(tools, current, now) : resume(tools, current, configuration.paused);
-    results.push({ mailbox: current.name, ...(await change) });
+    results.push({ mailbox: current.label ?? current.name, ...(await change) });
   }
   await tools.runOrders?.();
   return results;
@@ -70,18 +70,18 @@ export async function actOnMailboxes(
 /** The order comes first: the journal lists every pause. */
 async function pause(tools: MailboxTools, given: MailboxSettings, now: string): Promise<Result> {
   const { work, asOwner, options, by } = tools;
-  const { name: mailbox } = given;
-  if (given.pause !== undefined) return fine(`${mailbox} is already ${describePause(given)}.`);
+  const { name: mailbox, label = mailbox } = given;
+  if (given.pause !== undefined) return fine(`${label} is already ${describePause(given)}.`);
   await asOwner(work, async () => {
     await giveOrder(work, { action: "pause", mailbox, by });
     await createPause(work, mailbox, by, now);
   });
-  return fine(`${mailbox} is paused. To resume it: ${commandFor("resume", mailbox, options)}`);
+  return fine(`${label} is paused. To resume it: ${commandFor("resume", label, options)}`);
 }
 
 async function resume(
   { work, asOwner, by }: MailboxTools,
-  { name: mailbox, pause: before }: MailboxSettings,
+  { name: mailbox, label = mailbox, pause: before }: MailboxSettings,
   isPausedInConfiguration: boolean,
 ): Promise<Result> {
   if (before !== undefined) {
@@ -91,8 +91,8 @@ async function resume(
     });
   }
   if (!isPausedInConfiguration)
-    return fine(before === undefined ? `${mailbox} is not paused.` : `${mailbox} is resumed.`);
-  const text = `${mailbox} is paused in the configuration: set paused to false there.`;
+    return fine(before === undefined ? `${label} is not paused.` : `${label} is resumed.`);
+  const text = `${label} is paused in the configuration: set paused to false there.`;
   return { status: 409, result: "attention", text };
 }
 
@@ -111,8 +111,8 @@ async function poll(
   }
   const { work, asOwner, by } = tools;
   const orders: { readonly mailbox: string; readonly path: string }[] = [];
-  for (const { name: mailbox } of active) {
-    const path = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox, by }));
+  for (const { name, label: mailbox = name } of active) {
+    const path = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox: name, by }));
     orders.push({ mailbox, path });
   }
   await tools.runOrders?.();
@@ -145,7 +145,7 @@ function outcomeOf(mailbox: string, entry: ActEntry | undefined): Omit<Result, "
 }
 
 function refusePaused(given: MailboxSettings, options: CommandOptions | undefined): MailboxResult {
-  const { name: mailbox, pause: by } = given;
+  const { name, label: mailbox = name, pause: by } = given;
   const resume = `resume it first: ${commandFor("resume", mailbox, options)}`;
   const advice = by === undefined ? "set paused to false there" : resume;
   const text = `${mailbox} is not polled, because it is ${describePause(given)}: ${advice}`;

@@ -1,6 +1,7 @@
 /** Asks the daemon through its Unix socket. Its users need no access to the folders. */
 import { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
+import { findMailbox } from "../config/mailboxes.ts";
 import type { Settings } from "../config/settings.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { mailboxOf } from "../model/mailbox.ts";
@@ -39,7 +40,9 @@ export class Remote implements Operate {
     // The list names damaged records.
     const all = await Array.fromAsync(this.all({ text: trackingId }, () => {}));
     const found = all.filter((it) => it.trackingId === trackingId);
-    const named = mailbox === undefined ? this.#settings.mailboxes : [{ name: mailbox }];
+    const { mailboxes } = this.#settings;
+    const named =
+      mailbox === undefined ? mailboxes : [mailboxes[findMailbox(mailboxes, mailbox)] ?? { name: mailbox }];
     const wanted = found.filter((it) => mailboxOf(named, it) !== undefined);
     // Its mailbox may have been removed from the configuration.
     return wanted.length === 0 && mailbox === undefined ? found : wanted;

@@ -6,6 +6,7 @@ import { formatCount } from "../base/phrases.ts";
 import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/peek.ts";
 import { isPermissionFault } from "../host/permission.ts";
+import { withKeys } from "../ledger/keys.ts";
 import { listOrders } from "../ledger/orders.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
@@ -95,8 +96,9 @@ export async function askDaemon(http: HttpSettings | undefined, path: string, si
 }
 
 /** The status without a daemon, from the work folder. */
-export async function peekStatus(settings: Settings): Promise<Status> {
-  const { work } = settings;
+export async function peekStatus(given: Settings): Promise<Status> {
+  const { work } = given;
+  const settings = { ...given, mailboxes: await withKeys(work, given.mailboxes, "foreseen") };
   const mailboxes = withPauses(settings.mailboxes, await readPauses(work));
   const board = new Board(describeDaemon(settings), mailboxes, systemClock, keptIn(work));
   const ledger = peekLedger(settings);

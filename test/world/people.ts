@@ -2,6 +2,7 @@
 import { hash } from "node:crypto";
 import { Secret } from "../../src/base/secret.ts";
 import { giveAnswer } from "../../src/inbox/work-folder.ts";
+import { withKeys } from "../../src/ledger/keys.ts";
 import type { Decision } from "../../src/model/order.ts";
 import { isDoubtful, type TransferRecord, waitsForPassword } from "../../src/model/record.ts";
 import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../src/operate/act.ts";
@@ -60,13 +61,13 @@ export class People {
       .catch((error: unknown) => this.#world.note(`the command fails: ${String(error)}`));
   }
 
-  get #tools(): ActTools {
+  async #tools(): Promise<ActTools> {
     const { work, site, settings } = this.#world;
     return {
       work,
       inbox: site.inbox,
       state: STATE,
-      mailboxes: settings.mailboxes,
+      mailboxes: await withKeys(work, settings.mailboxes, "foreseen"),
       asOwner: (_folder, write) => write(),
       isRunning: async () => true,
     };
@@ -76,14 +77,14 @@ export class People {
     const { observer, schedule } = this.#world;
     const hasPassword = withPassword && act === "retry";
     for (const record of await this.#world.ledger.findAll(trackingId)) {
-      const objection = await objectionToAct(this.#tools, act, record);
+      const objection = await objectionToAct(await this.#tools(), act, record);
       this.#world.note(
         `the operator: ${act} ${trackingId} of ${record.mailbox}: ${objection?.detail ?? "given"}`,
       );
       if (objection !== undefined) continue;
       const given = observer.ordered(act, record, hasPassword);
       try {
-        await submitAct(this.#tools, act, record, OPERATOR);
+        await submitAct(await this.#tools(), act, record, OPERATOR);
       } catch (error) {
         observer.orders.splice(observer.orders.indexOf(given), 1);
         throw error;
@@ -98,13 +99,13 @@ export class People {
     const { transfer } = observer.received.get(record.transferId) ?? {};
     const right = transfer?.password ?? "";
     const password = new Secret(isRight ? right : `Secret-wrong-${random.int(3)}`);
-    const objection = await objectionToAct(this.#tools, "password", record, password);
+    const objection = await objectionToAct(await this.#tools(), "password", record, password);
     if (objection !== undefined) {
       this.#world.note(`the operator's password is refused: ${objection.detail}`);
       return;
     }
     supplying.add(`${transfer?.service} ${record.trackingId} ${password.reveal()}`);
-    await supplyPassword(this.#tools, [record], OPERATOR, password, isCommon);
+    await supplyPassword(await this.#tools(), [record], OPERATOR, password, isCommon);
     this.#world.note(
       `the operator supplies a ${isRight ? "right" : "wrong"} password for ${record.trackingId}`,
     );
@@ -190,7 +191,8 @@ export class People {
   putForeign(trackingId: string, sender: string, number: number): void {
     const { observer, site } = this.#world;
     const [box] = site.boxes;
-    const parent = `${site.inbox}/${box?.name ?? box?.email}/${sender}`;
+    const name = observer.nameOf(box?.email ?? "") ?? box?.name ?? box?.email;
+    const parent = `${site.inbox}/${name}/${sender}`;
     if (number === LINK) {
       this.#putLink(parent);
       return;

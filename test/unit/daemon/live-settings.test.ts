@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { MailboxSettings } from "../../../src/config/settings.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
-import { followPauses, putPausesInForce } from "../../../src/daemon/reload.ts";
+import { followPauses, putRecordsInForce } from "../../../src/daemon/reload.ts";
 import { createPause, type Pauses, removePause } from "../../../src/ledger/pauses.ts";
 import { type ChannelSettings, NOTICE_KINDS } from "../../../src/model/notify.ts";
 import { digestOfMailbox } from "../../../src/model/transfer.ts";
@@ -59,14 +59,14 @@ test("operators' pauses stay over a reload, and are no change of the configurati
   expect(live.now.mailboxes).toMatchObject([{ paused: true, pause: OPERATOR }]);
   expect([live.configured.mailboxes, live.services()]).toEqual([before.mailboxes, new Map()]);
   live.replace(live.configured, new Map());
-  expect(live.now.mailboxes).toEqual(before.mailboxes);
+  expect(live.now.mailboxes).toMatchObject(before.mailboxes);
 });
 
 test("a pause does not end while the disk of the work folder is gone", async () => {
   const work = join(await makeFolder(), "work");
   await createPause(work, MAILBOX, OPERATOR, "2026-03-01T08:00:00.000Z");
   const live = new LiveSettings(settingsIn(work, [], { work }));
-  await putPausesInForce(live, () => {});
+  await putRecordsInForce(live, () => {});
   const applied: Pauses[] = [];
   await using scope = new AsyncDisposableStack();
   const look = await followPauses(

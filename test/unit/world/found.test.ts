@@ -4,7 +4,17 @@ import { Random } from "../../world/ground/random.ts";
 import { makeTransfer } from "../../world/plan/mail.ts";
 import type { Happening, Plan } from "../../world/plan/plan.ts";
 import type { SentTransfer } from "../../world/plan/sent.ts";
-import { PLAIN, type Site } from "../../world/plan/site.ts";
+import {
+  BOX,
+  type Box,
+  OTHER_INBOX,
+  PLAIN,
+  PLAIN_BOX,
+  PROGRAMS,
+  SECOND_BOX,
+  type Site,
+  THIRD_BOX,
+} from "../../world/plan/site.ts";
 import { runPlan } from "../../world/run.ts";
 
 const MINUTE_MS = 60_000;
@@ -68,6 +78,75 @@ function isChange(line: string): boolean {
 
 function isDelivery(line: string): boolean {
   return line.includes(" is delivered ");
+}
+
+const NAMES: readonly (readonly (string | undefined)[])[] = [
+  ["orders"],
+  [undefined, "orders"],
+  ["orders", undefined],
+  ["orders", "invoices", "orders"],
+];
+
+describe("I2 once: a mailbox keeps its records, whatever it is called", () => {
+  const boxOf = (name: string | undefined): Box => ({ ...PLAIN_BOX, ...(name !== undefined && { name }) });
+
+  test.each(NAMES.flatMap((names) => [true, false].map((isReload) => ({ names, isReload }))))(
+    "$names, by a reload: $isReload",
+    async ({ names, isReload }) => {
+      const happenings = names.map((name, index) => changed({ boxes: [boxOf(name)] }, index + 1, isReload));
+      expect((await runPlan(planOf(happenings, {}))).violations).toEqual([]);
+    },
+  );
+
+  test.each([true, false])(
+    "two swap their names while deliveries wait, by a reload: %j",
+    async (isReload) => {
+      const boxes = (one: string, other: string): Box[] => [
+        { ...PLAIN_BOX, name: one },
+        { ...PLAIN_BOX, name: other, email: SECOND_BOX },
+      ];
+      const happenings = [
+        at(0, { kind: "command", exitCode: 1, ms: 50_000 }),
+        changed({ boxes: boxes("two", "one") }, 1, isReload),
+        changed({ boxes: boxes("one", "two") }, 2, isReload),
+      ];
+      const plan = planOf(happenings, { recipients: [BOX] }, { boxes: boxes("one", "two") });
+      expect((await runPlan(plan)).violations).toEqual([]);
+    },
+  );
+
+  test.each([true, false])("its inbox changes, by a reload: %j", async (isReload) => {
+    const happenings = [changed({ boxes: [{ ...PLAIN_BOX, inbox: OTHER_INBOX }] }, 1, isReload)];
+    expect((await runPlan(planOf(happenings, {}))).violations).toEqual([]);
+  });
+});
+
+describe("a step after a delivery is run for its owner only", () => {
+  const own: Box = { ...PLAIN_BOX, handoff: { command: [PROGRAMS[BOX]] } };
+  const others: Box = { ...PLAIN_BOX, email: SECOND_BOX };
+  const webhook = { url: "https://hooks.example/hand-over", secret: "Hook-0" };
+  const handoff = { command: [PROGRAMS.common], webhook };
+
+  test.each([
+    { what: "the mailbox is removed", boxes: [others] },
+    { what: "its address changes", boxes: [{ ...own, email: THIRD_BOX }, others] },
+    { what: "its own hand-off is taken out", boxes: [PLAIN_BOX, others] },
+  ])("$what while its delivery waits, and is back later", async ({ boxes }) => {
+    const happenings = [
+      at(0, { kind: "command", exitCode: 1, ms: 25_000 }),
+      changed({ boxes, handoff }, 1, true),
+      changed({ boxes: [own, others], handoff }, 10, true),
+    ];
+    const plan = planOf(happenings, { recipients: [BOX] }, { boxes: [own, others], handoff });
+    expect((await runPlan({ ...plan, unrestMs: 12 * MINUTE_MS })).violations).toEqual([]);
+  });
+});
+
+/** The configuration changes, 20 seconds after the start of its turn. */
+function changed(site: Partial<Site>, turn: number, isReload: boolean) {
+  const changedSite = { ...PLAIN, ...site };
+  const restart: Happening = { kind: "stop", downMs: 1_000, inSite: changedSite };
+  return at(turn * 20_000, isReload ? { kind: "site", site: changedSite } : restart);
 }
 
 function at(atMs: number, what: Happening) {

@@ -4,7 +4,6 @@
  */
 import { describe, expect, test } from "vitest";
 import { type Happening, makePlan, type Plan } from "../../world/plan/plan.ts";
-import type { Site } from "../../world/plan/site.ts";
 import { runPlan } from "../../world/run.ts";
 
 /** Seeds. Three of four worlds are small. */
@@ -14,8 +13,8 @@ const SHARDS = 12;
 const EVERY_DAY = 4;
 
 /**
- * What the program does not bear yet: another label of what is the same, files of consumers, and several orders for one
- * transfer. In these worlds, `npm run explore` finds faults that are known.
+ * What the program does not bear yet: files of consumers, and several orders for one transfer. In these worlds,
+ * `npm run explore` finds faults that are known.
  */
 const NOT_YET: ReadonlySet<Happening["kind"]> = new Set(["replace"]);
 
@@ -33,29 +32,15 @@ const NOT_YET_IN_FLEETS: ReadonlySet<Happening["kind"]> = new Set([
 function isBorne({ seed, site, happenings, isCron }: Plan): boolean {
   const all = happenings.flatMap(({ what }) => (what.kind === "when" ? [what, what.what] : [what]));
   const orders = all.filter(({ kind }) => kind === "order");
-  const isSame = (other: Site | undefined) =>
-    other === undefined ||
-    (identitiesOf(other) === identitiesOf(site) && commandsOf(other) === commandsOf(site));
   return (
     isCron !== true &&
     !NOT_YET_SEEDS.has(seed) &&
     orders.length < 2 &&
     all.every((what) => {
       if (NOT_YET.has(what.kind) || (site.isShared && NOT_YET_IN_FLEETS.has(what.kind))) return false;
-      if (what.kind === "order") return what.next === undefined && what.action !== "redeliver";
-      return isSame(what.kind === "site" ? what.site : "inSite" in what ? what.inSite : undefined);
+      return what.kind !== "order" || (what.next === undefined && what.action !== "redeliver");
     })
   );
-}
-
-function identitiesOf({ boxes }: Site): string {
-  return JSON.stringify([
-    boxes.map(({ email, name, service, inbox: own }) => [email.toLowerCase(), name, service, own]),
-  ]);
-}
-
-function commandsOf({ boxes }: Site): string {
-  return JSON.stringify(boxes.map(({ handoff }) => handoff?.command));
 }
 
 describe("no invariant breaks", () => {

@@ -1,9 +1,9 @@
 /** What must hold in every world that has come to rest. */
 import { isDelivered, isUnwanted, type TransferRecord } from "../../../src/model/record.ts";
 import { headlineOf, type Status } from "../../../src/model/status.ts";
-import { RULE_PASSWORDS, STATE } from "../plan/site.ts";
+import { RULE_PASSWORDS, type Site, STATE } from "../plan/site.ts";
 import type { World } from "../world.ts";
-import { boxOf, decide, fold, handoffFor } from "./expect.ts";
+import { boxOf, commandFor, decide, fold, handoffFor } from "./expect.ts";
 import { findWrongFigures } from "./figures.ts";
 import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
 
@@ -17,7 +17,7 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   delivering: "refused",
 };
 
-/** The records of the transfers, each under its transfer-id. Of a mailbox that had another name, the present one counts. */
+/** The records of the transfers, each under its transfer-id. */
 type Known = ReadonlyMap<string, TransferRecord>;
 
 /** What does not hold. `isRestarted`: the daemon was stopped and started since everything came to rest. */
@@ -28,12 +28,7 @@ export async function findProblems(world: World, isRestarted = false): Promise<r
   const status = daemon?.process.run(() => daemon.vitals?.status());
   if (status === undefined) return ["no daemon runs at the end"];
   const records = await world.records();
-  const known = new Map<string, TransferRecord>();
-  for (const record of records) {
-    const box = boxOf(world.site, world.observer.received.get(record.transferId)?.address ?? "");
-    const isPresent = fold(box?.name ?? box?.email ?? "") === fold(record.mailbox);
-    if (isPresent || !known.has(record.transferId)) known.set(record.transferId, record);
-  }
+  const known = new Map(records.map((record) => [record.transferId, record]));
   return [
     ...checkTransfers(world, known, status),
     ...checkPromises(world, status),
@@ -208,13 +203,16 @@ function isTwin({ received }: Observer, trackingId: string): boolean {
 
 /** Status shows it, and it was notified of. */
 function* checkVisible(
-  { observer }: World,
+  { observer, site }: World,
   record: TransferRecord,
   what: string,
   status: Status,
 ): Iterable<string> {
-  const { trackingId, state, reason, mailbox } = record;
+  const { trackingId, transferId, state, reason } = record;
   const key = state === "waiting" ? `${state} ${reason}` : state;
+  const box = boxOf(site, observer.received.get(transferId)?.address ?? "");
+  // As people call it now.
+  const mailbox = box?.name ?? box?.email ?? record.mailbox;
   const isShown = status.attention.some(
     (each) => each.trackingId === trackingId && fold(each.mailbox) === fold(mailbox),
   );
@@ -268,9 +266,12 @@ function* checkHandoff(world: World, delivery: Delivered): Iterable<string> {
   const isAlways = (has: (handoff: (typeof handoffs)[number]) => boolean) => handoffs.every(has);
   const [owner, ...others] = owners.command;
   const isSure = others.length === 0 && owner !== undefined;
+  // What a mailbox had of its own waits until the mailbox is back.
+  const isBack = owner?.startsWith("mailbox ") === true && identity === "none";
+  const isOwned = (site: Site) => commandFor(site, of.address, identity, owner) !== undefined;
   if (
     isSure &&
-    isAlways((handoff) => handoff?.command !== undefined) &&
+    (all.every(isOwned) || (isBack && isOwned(world.site))) &&
     !programs.some(({ isGood }) => isGood)
   ) {
     yield `the command of ${trackingId} (round ${round}) never ran`;

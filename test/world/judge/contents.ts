@@ -7,9 +7,9 @@ export type Found = ReadonlyMap<string, Buffer>;
 
 export interface Circumstances {
   readonly transfer: SentTransfer;
-  /** The recipient, and the names that its mailbox had during the attempt. */
+  /** The recipient, and what records call its mailbox. */
   readonly address: string;
-  readonly names: readonly string[];
+  readonly name: string;
   readonly transferId: string;
   /** An operator vouches for the content, whatever it is. */
   readonly isReleased: boolean;

@@ -74,6 +74,7 @@ export class Decisions {
       return;
     }
     const { trackingId } = of.transfer;
+    observer.checkName(of.address, record.mailbox);
     this.#world.note(`${trackingId} of ${of.address}: round ${round} ended as ${record.state}`);
     const jobs = [...this.#jobs].filter((job) => job.trackingId === trackingId && !job.process.isDead);
     const begunMs = Math.min(this.#nowMs, ...jobs.map(({ atMs }) => atMs));
@@ -206,9 +207,8 @@ export class Decisions {
       const { route } = decide(site, address, transfer, true);
       const layout = route?.layout ?? site.layout ?? "{mailbox}/{sender}/{trackingId}";
       const isInFolder = handoffOf(site, address, route).deliver === "files";
-      const box = boxOf(site, address);
       const path = layout
-        .replace("{mailbox}", box?.name ?? box?.email ?? address)
+        .replace("{mailbox}", record.mailbox)
         .replace("{sender}", transfer.sender)
         .replace("{trackingId}", trackingId);
       return (

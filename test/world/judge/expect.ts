@@ -83,6 +83,21 @@ export function handoffFor(site: Site, address: string, identity: string): RawHa
   return route && handoffOf(site, address, route);
 }
 
+/** The command that the owner of a delivery's hand-off has in a site; `undefined` without the owner, or the rule that decided. */
+export function commandFor(
+  site: Site,
+  address: string,
+  identity: string,
+  owner: string | undefined,
+): readonly string[] | undefined {
+  const route = boxOf(site, address)?.routes.find((each) => identityOf(each) === identity);
+  if (identity !== "none" && route === undefined) return undefined;
+  if (owner === "common") return site.handoff.command;
+  return ownerOf("command", site, address, route) === owner
+    ? handoffOf(site, address, route).command
+    : undefined;
+}
+
 /** Who configures a step that follows a delivery: the route, the mailbox, or all of them in common. */
 export function ownerOf(
   step: "command" | "webhook",

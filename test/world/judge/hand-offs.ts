@@ -2,7 +2,7 @@
 import type { Process } from "../ground/process.ts";
 import { PROGRAMS } from "../plan/site.ts";
 import type { World } from "../world.ts";
-import { handoffFor } from "./expect.ts";
+import { commandFor } from "./expect.ts";
 import type { Delivered, Observer, Run } from "./observer.ts";
 
 const MINUTE_MS = 60_000;
@@ -71,11 +71,15 @@ export class HandOffs {
   }
 
   /** The rule that decided has this command now, or had it a moment ago. */
-  #checkCommand({ identity, of, trackingId }: Delivered, program: string): void {
+  #checkCommand({ identity, of, trackingId, owners }: Delivered, program: string): void {
     if (identity === undefined) return;
     const isAllowed = this.#observer
       .sitesSince(this.#nowMs - 2 * MINUTE_MS)
-      .some((site) => handoffFor(site, of.address, identity)?.command?.join(" ") === program);
+      .some((site) =>
+        [...owners.command].some(
+          (owner) => commandFor(site, of.address, identity, owner)?.join(" ") === program,
+        ),
+      );
     if (!isAllowed)
       this.#observer.violate(`${program} ran for ${trackingId}, whose rule ${identity} has no such command`);
   }

@@ -71,13 +71,12 @@ export function* checkManifest(
 /** What it says of the transfer. */
 function* checkFacts(
   manifest: Manifest,
-  { transfer, transferId, isReleased, names }: Circumstances,
+  { transfer, transferId, isReleased, name }: Circumstances,
 ): Iterable<string> {
   const { trackingId, sender, subject, expiresMs } = transfer;
   if (manifest.trackingId !== trackingId || manifest.transferId !== transferId) yield "its transfer";
   if (manifest.sender.toWellFormed() !== sender.toWellFormed()) yield `its sender is ${manifest.sender}`;
-  if (!names.some((name) => name.toLowerCase() === manifest.mailbox.toLowerCase()))
-    yield `its mailbox is ${manifest.mailbox}`;
+  if (name.toLowerCase() !== manifest.mailbox.toLowerCase()) yield `its mailbox is ${manifest.mailbox}`;
   if (manifest.subject !== undefined && manifest.subject !== subject.toWellFormed())
     yield `its subject is ${manifest.subject}`;
   if (manifest.expires !== undefined && Date.parse(manifest.expires) !== expiresMs) yield "its expiry";

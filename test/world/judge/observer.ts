@@ -119,6 +119,8 @@ export class Observer {
   readonly #texts: string[] = [];
   /** How often each transfer has changed its state. */
   readonly #changes = new Map<string, number>();
+  /** What records call each mailbox, by its address. */
+  readonly #names = new Map<string, string>();
   readonly #world: World;
   readonly #decisions: Decisions;
   readonly #appearance: Appearance;
@@ -320,18 +322,33 @@ export class Observer {
     return [...this.timeline.slice(Math.max(0, first)).map(({ site }) => site), ...this.#world.appliedSites];
   }
 
+  /** What records call a mailbox is one of the names that it had, never changes, and is never that of another one. */
+  checkName(address: string, name: string): void {
+    if (this.#world.hasLost) return;
+    const first = this.nameOf(address) ?? name;
+    const [other] =
+      [...this.#names].find(([each, known]) => each !== address && fold(known) === fold(name)) ?? [];
+    const had = this.timeline.flatMap(({ site }) => boxOf(site, address)?.name ?? []);
+    const isOwn =
+      [...had, address].some((each) => fold(each) === fold(name)) || fold(name).startsWith(`${address}-`);
+    if (fold(first) !== fold(name)) this.violate(`records call ${address} ${name}, and called it ${first}`);
+    if (other !== undefined) this.violate(`records call ${address} ${name}, as they call ${other}`);
+    if (!isOwn) this.violate(`records call ${address} ${name}, and nobody else does`);
+    this.#names.set(address, first);
+  }
+
+  nameOf(address: string): string | undefined {
+    return this.#names.get(fold(address));
+  }
+
   /** What is known of a delivery when a consumer looks at it. */
   circumstances({ of, record, sites }: Delivered): Circumstances {
     const { transfer, address, transferId } = of;
     const { calm, requests } = this.#world;
-    const names = this.timeline.flatMap(({ site }) => {
-      const box = boxOf(site, address);
-      return box === undefined ? [] : [box.name ?? box.email];
-    });
     return {
       transfer,
       address,
-      names,
+      name: record.mailbox,
       transferId,
       isReleased: record.released !== undefined,
       unpack: new Set(handoffsOf(sites, address, transfer).map(({ unpack = "none" }) => unpack)),
