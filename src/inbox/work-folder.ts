@@ -30,7 +30,9 @@ import { type Actor, type Decision, isDecision } from "../model/order.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
-const FORMAT = 4;
+const FORMAT = 5;
+/** What this one wrote is read as it is: it knows no keys of mailboxes, and no owners of steps. */
+const FORMAT_BEFORE = 4;
 
 export interface Folders {
   readonly inbox: string;
@@ -136,7 +138,7 @@ export function readWorkId(work: string): Promise<string | undefined> {
 /** Throws `WORK_NEWER` or `WORK_OLDER`. Called before anything in the work folder is changed. */
 export async function demandKnownFormat(work: string): Promise<void> {
   const { format, program } = await readFormat(work);
-  if (format === FORMAT) return;
+  if (format === FORMAT || format === FORMAT_BEFORE) return;
   // A new work folder gets its format before anything else that lasts.
   if (format === 0 && !(await exists(join(work, "ledger")))) return;
   if (format < FORMAT) throw new Fault("WORK_OLDER", { detail: `${work} was used by ${program}` });

@@ -55,8 +55,8 @@ test.each(["run", "once"])(
     const { config, inbox } = await install();
     const work = join(inbox, ".inlet");
     await runProgram(["once", "--config", config]);
-    expect(await readFile(join(work, "format"), "utf8")).toMatch(/^4 \d+\.\d+\.\d+\n$/);
-    await writeFile(join(work, "format"), "5 7.1.0\n");
+    expect(await readFile(join(work, "format"), "utf8")).toMatch(/^5 \d+\.\d+\.\d+\n$/);
+    await writeFile(join(work, "format"), "6 7.1.0\n");
     const before = await readdir(work, { recursive: true });
     const { exitCode, stdout, stderr } = await runProgram([command, "--config", config]);
     const printed = command === "run" ? stdout : stderr;
