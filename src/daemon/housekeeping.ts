@@ -92,7 +92,8 @@ export async function forgetUnusedPasswords(
     const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
     if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
-    for (const name of [...mailboxes.keys()].filter(isFor)) {
+    // That of a mailbox that is no longer configured goes too.
+    for (const name of mailbox === undefined ? mailboxes.keys() : [mailbox]) {
       // The password of a damaged record is kept.
       const known = await ledger.find({ mailbox: name, trackingId }).catch(() => undefined);
       if (known !== undefined) return true;
