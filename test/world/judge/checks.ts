@@ -334,7 +334,9 @@ function* checkLeftOvers(
     const file = disk
       .names(folder)
       .findLast((each) => /^\.(begin|end)-/.test(each.slice(name.length)) && each.startsWith(name));
-    const text = disk.text(`${work}/notes/${name}.json`) ?? disk.text(`${folder}/${file}`);
+    const note = disk.text(`${work}/notes/${name}.json`);
+    // A power cut may leave a note without its end.
+    const text = note?.endsWith("}\n") ? note : disk.text(`${folder}/${file}`);
     const transferId = (JSON.parse(text ?? "{}") as { transferId?: string }).transferId;
     return records.find((record) => record.transferId === transferId);
   };
