@@ -241,7 +241,7 @@ async function runInWorkspace(
   const isShared = settings.queue !== "embedded";
   const { work } = settings;
   const orderTools = { work, isShared, ledger, inbox, passwords, queue, handoffs, clock, diskTrouble, emit };
-  const orders = await startOrderRunner(orderTools, states, scope);
+  const orders = await startOrderRunner(orderTools, states, events, scope);
   const { board, pulse } = monitor;
   const demandFolders = async () => (mode === "run" ? watch.demand() : undefined);
   const stores = { inbox, ledger, passwords, mailboxes, expected, handoffs, queue, orders };
@@ -278,7 +278,9 @@ async function runInWorkspace(
   await demandFolders();
   await queue.start(handlers);
   scope.adopt(await watchPasswords(parts), (it) => it.close());
-  await orders.run();
+  const ordered = orders.run();
+  // A daemon need not wait for a service that is asked about a transfer.
+  if (mode === "once") await ordered;
   mustResume = !(await resumeComplete(parts));
   if (mode === "once") await workOnce(parts, stop);
   else {

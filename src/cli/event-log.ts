@@ -139,7 +139,9 @@ export function logEvents(log: EventLines): Emit {
     "settings-refused": ({ fault }) =>
       log.error({ fault }, "the configuration was refused: the old one stays in force"),
     "order-failed": ({ order: { action, mailbox, trackingId }, fault }) =>
-      log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is retried"),
+      fault.code === "ORDER_IMPOSSIBLE"
+        ? log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out")
+        : log.error({ mailbox, trackingId, action, fault }, "an order cannot be carried out, and is retried"),
     "operator-acted": ({ act, by, mailbox, trackingId }) =>
       log.info({ mailbox, trackingId, act, ...by }, "an operator acted"),
     "folder-unwatchable": ({ fault }) =>

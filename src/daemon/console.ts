@@ -10,8 +10,10 @@ import type { HttpSettings, Settings } from "../config/settings.ts";
 import type { ConsolePort } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
 import type { Vitals } from "../host/systemd.ts";
+import { isStillListed } from "../mailbox/orders.ts";
 import { type Events, listenTo } from "../model/events.ts";
 import { isPolled } from "../model/status.ts";
+import { mailboxIdOf } from "../model/transfer.ts";
 import { Board } from "../observe/board.ts";
 import type { Metrics } from "../observe/metrics.ts";
 import { Pulse } from "../observe/pulse.ts";
@@ -24,6 +26,8 @@ import type { Waiting } from "./unfinished.ts";
 
 /** The source of a token may be a command, so tokens are read no more often than this. */
 const READ_EVERY_MS = 2_000;
+/** How long an act waits for the list. Without an answer, it is accepted. */
+const LOOKUP_MS = 10_000;
 const REFRESH_EVERY_MS = 30_000;
 /** Each look for transfers that other processes have ended covers the time since this long before the last look. */
 const GONE_OVERLAP_MS = 10 * 60_000;
@@ -35,7 +39,7 @@ interface ConsoleTools extends Pick<Parts, "live" | "clock" | "emit"> {
   parts(): DaemonParts | undefined;
 }
 
-export interface DaemonParts extends Pick<Parts, "inbox" | "queue" | "orders"> {
+export interface DaemonParts extends Pick<Parts, "inbox" | "queue" | "orders" | "mailboxes"> {
   /** Puts operators' pauses in force at once. Missing until the daemon is ready. */
   applyPauses?: () => Promise<void>;
 }
@@ -64,6 +68,13 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
       // The daemon is the owner of the folders.
       asOwner: (_folder, write) => write(),
       isRunning: async () => true,
+      mayList: async ({ mailbox, trackingId }) => {
+        const state = parts()?.mailboxes.states.get(mailboxIdOf(mailbox));
+        if (state === undefined || state.mayList(trackingId) || state.transfers.open.has(trackingId))
+          return true;
+        // Another process may have polled it since.
+        return isStillListed(state, { trackingId, vanished: true }, LOOKUP_MS).catch(() => true);
+      },
       runOrders: async () => {
         await parts()?.applyPauses?.();
         await parts()?.orders.run();

@@ -65,33 +65,36 @@ export async function sweep(tools: Parts): Promise<void> {
   const isShared = live.now.queue !== "embedded";
   const isListed = ({ mailbox, trackingId }: TransferRecord) =>
     mailboxes.states.get(mailboxIdOf(mailbox))?.mayList(trackingId) ?? isShared;
-  const isOrdered = async (trackingId: string) =>
-    (await listOrders(live.now.work)).some(({ order }) => order.trackingId === trackingId);
+  const readOrdered = async () =>
+    new Set((await listOrders(live.now.work)).map(({ order }) => order.trackingId));
   // The next sweep repeats a removal that fails.
   const orLater = (removal: Promise<void>) => removal.catch(() => {});
-  await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes.states, isOrdered));
+  await orLater(forgetUnusedPasswords(passwords, ledger, mailboxes.states, readOrdered));
   if (!mailboxes.isClockRight()) return;
   await orLater(passwords.forgetExpired());
   await orLater(ledger.sweep({ ...live.now.keep, isListed }));
 }
 
 /**
- * Removes supplied passwords of transfers that are known here and open for no mailbox. `isOrdered`: whether an order, which
- * may open the transfer again, is not carried out yet.
+ * Removes supplied passwords of transfers that are known here and open for no mailbox. `readOrdered`: the
+ * tracking-ids of orders, which may open their transfers again.
  */
 export async function forgetUnusedPasswords(
   passwords: Pick<Passwords, "forgetDropped">,
   ledger: Pick<Ledger, "open" | "find">,
   mailboxes: ReadonlyMap<MailboxId, unknown>,
-  isOrdered: (trackingId: string) => Promise<boolean>,
+  readOrdered: () => Promise<ReadonlySet<string | undefined>>,
 ): Promise<void> {
   let isAnyDamaged = false;
+  let ordered: ReadonlySet<string | undefined> | undefined;
   let unfinished: TransferRecord[] | undefined;
   await passwords.forgetDropped(async ({ trackingId, mailbox }) => {
+    // Read first: an order that is carried out meanwhile leaves an open transfer.
+    ordered ??= await readOrdered();
     unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
     const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
     const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
-    if (isAnyDamaged || isOpen || (await isOrdered(trackingId))) return false;
+    if (isAnyDamaged || isOpen || ordered.has(trackingId)) return false;
     // That of a mailbox that is no longer configured goes too.
     for (const name of mailbox === undefined ? mailboxes.keys() : [mailbox]) {
       // The password of a damaged record is kept.

@@ -1,20 +1,25 @@
 /**
- * Carries out operators' orders as they arrive, one after the other, and retries failed ones. Each order is in the journal
- * before it is carried out, except a poll, which gets its line afterwards, with the outcome.
+ * Carries out operators' orders as they arrive, and retries failed ones: those of one transfer in their sequence, and those of
+ * each mailbox independently of the others. Each order is in the journal before it is carried out, except a poll, which gets
+ * its line afterwards, with the outcome.
  */
 
-import { Coalesced } from "../base/concurrency.ts";
+import { Coalesced, forEachLimit, KeyedMutex, WaitGroup } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { clearInterval, monotonicMs, setInterval } from "../base/timers.ts";
-import { type GivenOrder, listOrders, watchOrders } from "../ledger/orders.ts";
+import { closeOrder, type GivenOrder, listOrders, takeEarlier, watchOrders } from "../ledger/orders.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
+import { type Events, listenTo } from "../model/events.ts";
 import type { Act } from "../model/order.ts";
+import { isIncluded } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 
 const LOOK_EVERY_MS = 30_000;
 /** For this long, a `discard` is left to a process that has its mailbox. Then any process carries it out. */
 const LEFT_TO_OTHERS_MS = 60_000;
+/** Transfers of one mailbox whose orders are carried out at the same time. */
+const AT_ONCE = 8;
 
 interface OrderRunnerTools extends OrderTools {
   readonly work: string;
@@ -28,10 +33,12 @@ type Mailboxes = ReadonlyMap<MailboxId, MailboxState>;
 export async function startOrderRunner(
   tools: OrderRunnerTools,
   mailboxes: Mailboxes,
+  events: Events,
   scope: AsyncDisposableStack,
 ): Promise<OrderRunner> {
   const runner = new OrderRunner(tools, mailboxes);
   scope.adopt(runner, (it) => it.idle());
+  scope.adopt(events.subscribe(runner.listener), (unsubscribe) => unsubscribe());
   const watcher = await watchOrders(
     tools.work,
     () => void runner.run(),
@@ -52,11 +59,14 @@ export class OrderRunner {
   readonly #recorded = new Set<string>();
   /** Ids of orders whose polls are running. */
   readonly #polling = new Set<string>();
-  readonly #runs = new Coalesced(async () => {
-    await this.#run();
-    this.#ranMs = monotonicMs();
-  });
-  #open: readonly GivenOrder[] = [];
+  /** Ids of orders that were carried out, whose effect may still be overwritten. */
+  readonly #kept = new Set<string>();
+  readonly #looks = new Coalesced(() => this.#look());
+  /** By mailbox: one that waits for its service delays no other. */
+  readonly #lanes = new KeyedMutex();
+  readonly #work = new WaitGroup();
+  /** As listed last, without those that are over since. */
+  #given: readonly GivenOrder[] = [];
   #ranMs: number;
 
   constructor(tools: OrderRunnerTools, mailboxes: Mailboxes) {
@@ -65,9 +75,9 @@ export class OrderRunner {
     this.#ranMs = monotonicMs();
   }
 
-  /** Orders that the last run has not carried out. */
+  /** Orders that are not carried out yet. Polls have promises of their own. */
   get open(): readonly GivenOrder[] {
-    return this.#open;
+    return this.#given.filter(({ id, order }) => order.action !== "poll" && !this.#kept.has(id));
   }
 
   /** When the next run is due, on the monotonic clock. */
@@ -75,64 +85,98 @@ export class OrderRunner {
     return this.#ranMs + LOOK_EVERY_MS;
   }
 
+  /** A job that has read the note before an order has overwritten it: the order is repeated at once. */
+  readonly listener = listenTo({
+    "transfer-changed": ({ record }) => {
+      const isLost = ({ id, number, order }: GivenOrder) =>
+        this.#kept.has(id) && order.trackingId === record.trackingId && !isIncluded(number, record);
+      if (this.#given.some(isLost)) void this.run();
+    },
+  });
+
   /** Resolves when every order given before the call was tried. */
   run(): Promise<void> {
-    // A failed run is repeated. Until one succeeds, `dueMs` says that it is late.
-    return this.#runs.run().catch(() => {});
+    return this.#work.add(this.#run());
   }
 
   idle(): Promise<void> {
-    return this.#runs.idle();
+    return this.#work.wait();
+  }
+
+  async #run(): Promise<void> {
+    // A failed look is repeated. Until one succeeds, `dueMs` says that it is late.
+    await this.#looks.run().catch(() => {});
+    const mailboxes = new Set(this.#given.map(mailboxOf));
+    await Promise.all([...mailboxes].map((it) => this.#lanes.run(it, () => this.#runLane(it))));
+  }
+
+  async #look(): Promise<void> {
+    const { work } = this.#tools;
+    await takeEarlier(work);
+    this.#given = await listOrders(work);
+    this.#ranMs = monotonicMs();
+    const ids = new Set(this.#given.map(({ id }) => id));
+    for (const known of [this.#failing, this.#recorded, this.#kept]) {
+      for (const id of known) if (!ids.has(id)) known.delete(id);
+    }
+  }
+
+  async #runLane(mailbox: MailboxId): Promise<void> {
+    const given = this.#given.filter((it) => mailboxOf(it) === mailbox);
+    const transfers = Map.groupBy(given, ({ order }) => order.trackingId);
+    await forEachLimit(transfers.values(), AT_ONCE, (orders) => this.#runInSequence(orders));
   }
 
   /**
-   * A failed order does not delay the others. Orders for mailboxes that are not configured here are left alone, unless any
-   * process can carry them out.
+   * An order that fails keeps later ones waiting. Orders for mailboxes that are not configured here are left alone, unless
+   * any process can carry them out.
    */
-  async #run(): Promise<void> {
-    const given = await listOrders(this.#tools.work);
-    const ids = new Set(given.map(({ id }) => id));
-    for (const known of [this.#failing, this.#recorded]) {
-      for (const id of known) if (!ids.has(id)) known.delete(id);
-    }
-    // Polls have promises of their own.
-    this.#open = given.filter(({ order }) => order.action !== "poll");
-    for (const each of given) {
-      const { order } = each;
-      const state = this.#mailboxes.get(mailboxIdOf(order.mailbox));
+  async #runInSequence(orders: readonly GivenOrder[]): Promise<void> {
+    for (const each of orders) {
+      const state = this.#mailboxes.get(mailboxOf(each));
       if (state === undefined && !this.#isForAnyProcess(each)) continue;
       // A poll runs in the background: a long list must not delay other orders.
-      if (order.action === "poll") void this.#try(each, this.#poll(each));
-      else if ((await this.#try(each, this.#carryOut(state, each))) === "stopped") return;
+      if (each.order.action === "poll") void this.#try(each, this.#poll(each));
+      else if (!(await this.#try(each, this.#carryOut(state, each)))) return;
     }
   }
 
-  /** Waits for the work of an order. Reports its first failure. A stop is no failure. */
-  async #try({ id, order }: GivenOrder, work: Promise<void>): Promise<"done" | "failed" | "stopped"> {
+  /** Whether the work of an order succeeds. Reports its first failure. A stop is no failure. */
+  async #try({ id, order }: GivenOrder, work: Promise<void>): Promise<boolean> {
     const fault = await work.then(() => undefined, asFault);
-    if (fault === undefined) return "done";
-    if (fault.code === "STOPPED") return "stopped";
-    if (!this.#failing.has(id)) this.#tools.emit({ type: "order-failed", order, fault });
-    this.#failing.add(id);
-    return "failed";
+    const isNews = fault !== undefined && fault.code !== "STOPPED" && !this.#failing.has(id);
+    if (isNews) this.#failing.add(id);
+    if (isNews) this.#tools.emit({ type: "order-failed", order, fault });
+    return fault === undefined;
   }
 
   async #carryOut(state: MailboxState | undefined, each: GivenOrder): Promise<void> {
-    const { id, order, remove } = each;
-    await this.#recordOnce(each);
-    if (await carryOut(this.#tools, state, order)) {
-      await remove();
-      this.#open = this.#open.filter((it) => it !== each);
-    }
-    const isWorthPolling = state?.health.isFailing && !state.mailbox.paused;
+    const { id } = each;
+    const isNew = !this.#kept.has(id);
+    if (!this.#recorded.has(id)) await this.#record(each);
+    const progress = await carryOut(this.#tools, state, each).catch(async (error: unknown) => {
+      const fault = asFault(error);
+      if (fault.code !== "ORDER_IMPOSSIBLE") throw fault;
+      await this.#record(each, fault);
+      return "over";
+    });
+    if (progress === "kept") this.#kept.add(id);
+    if (progress === "over") await this.#close(each);
+    const isWorthPolling = isNew && state?.health.isFailing && !state.mailbox.paused;
     // An operator works on this mailbox, and may have removed the cause of its failure.
-    if (isWorthPolling) this.#tools.queue.pollNow([mailboxIdOf(order.mailbox)]).catch(() => {});
+    if (isWorthPolling) this.#tools.queue.pollNow([mailboxOf(each)]).catch(() => {});
     this.#failing.delete(id);
   }
 
+  async #close(each: GivenOrder): Promise<void> {
+    await closeOrder(each);
+    this.#given = this.#given.filter(({ id }) => id !== each.id);
+  }
+
   /** The journal gets the outcome before the order is removed. If nothing was polled, the order is kept. */
-  async #poll({ id, order, remove }: GivenOrder): Promise<void> {
+  async #poll(each: GivenOrder): Promise<void> {
     const { queue, ledger, emit } = this.#tools;
+    const { id, order } = each;
     const { mailbox, by, at } = order;
     const name = mailboxIdOf(mailbox);
     const stateNow = () => this.#mailboxes.get(name);
@@ -141,7 +185,7 @@ export class OrderRunner {
     if (this.#polling.has(id)) return;
     this.#polling.add(id);
     try {
-      if (stateNow() === undefined) return await remove();
+      if (stateNow() === undefined) return await this.#close(each);
       if (!isPaused()) await queue.pollNow([name]);
       const last = stateNow()?.health.last;
       const isPolled = last !== lastBefore;
@@ -150,7 +194,7 @@ export class OrderRunner {
       const failure = fault && { reason: fault.code, message: fault.message };
       await ledger.recordAct({ id, act: "poll", ...by, given: at, mailbox, ...found, ...failure });
       emit({ type: "operator-acted", act: "poll", by, mailbox, trackingId: undefined });
-      await remove();
+      await this.#close(each);
     } finally {
       this.#polling.delete(id);
     }
@@ -164,16 +208,21 @@ export class OrderRunner {
     return !isShared || clock.now() - Date.parse(order.at) >= LEFT_TO_OTHERS_MS;
   }
 
-  /** A crash before the order's removal leads to a second line with the same id. */
-  async #recordOnce({ id, order }: GivenOrder): Promise<void> {
+  /** `fault`: it is impossible. A crash before the order is over leads to a second line with the same id. */
+  async #record({ id, order }: GivenOrder, fault?: Fault): Promise<void> {
     const { ledger, emit } = this.#tools;
-    if (this.#recorded.has(id)) return;
     this.#recorded.add(id);
     const { mailbox, trackingId, round, by, at } = order;
     // A damaged record is reported where the order is carried out.
     const found = trackingId === undefined ? undefined : await ledger.find(order).catch(() => undefined);
     const act: Act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
-    await ledger.recordAct({ id, act, ...by, given: at, mailbox, trackingId, sender: found?.sender, round });
-    emit({ type: "operator-acted", act, by, mailbox, trackingId });
+    const given = { id, act, ...by, given: at, mailbox, trackingId, sender: found?.sender, round };
+    await ledger.recordAct({ ...given, reason: fault?.code, message: fault?.message });
+    if (fault === undefined) emit({ type: "operator-acted", act, by, mailbox, trackingId });
+    else emit({ type: "order-failed", order, fault });
   }
+}
+
+function mailboxOf({ order }: GivenOrder): MailboxId {
+  return mailboxIdOf(order.mailbox);
 }

@@ -1,23 +1,17 @@
 /**
- * Operators' orders, as files `orders/NAME~RANDOM.json` below the work folder. No daemon needs to run when an order is
- * given. Every daemon that has the mailbox carries the order out and removes the file. Twice has the same effect as
- * once: a round begins and ends only once.
+ * Operators' orders, as files `orders/N.json` below the work folder, which are never changed. N is the place in the sequence.
+ * No daemon needs to run when an order is given. Every daemon that has the mailbox carries the order out. Twice has the same
+ * effect as once: a round begins and ends only once. When nothing can undo its effect, the file is renamed to `N.over`. That
+ * of the highest number stays, so that no number is used twice.
  */
 
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
-import {
-  type FolderEvents,
-  type FolderWatch,
-  readdir,
-  readFile,
-  unlink,
-  watchFolder,
-} from "../base/files.ts";
-import { randomHex } from "../base/random.ts";
+import { type FolderWatch, readdir, readFile, rename, unlink, watchFolder } from "../base/files.ts";
+import { compareTexts } from "../base/phrases.ts";
 import {
   type MailboxOrder,
   MailboxOrderShape,
@@ -26,55 +20,85 @@ import {
   type PasswordNotice,
   PasswordNoticeShape,
 } from "../model/order.ts";
-import { digestOfMailbox } from "../model/transfer.ts";
 import { parseJson } from "./format.ts";
-import { nameOf } from "./paths.ts";
 
 const Shape = v.intersect([
   v.variant("action", [OrderShape, PasswordNoticeShape, MailboxOrderShape]),
   v.object({ at: v.pipe(v.string(), v.isoTimestamp()) }),
 ]);
 
-const ENTRY = /^.+~([0-9a-f]{16})\.json$/;
+/** Earlier versions named the file by the transfer and a random id. */
+const FILE = /^(?:(\d{1,15})\.(?:json|over)|.+~[0-9a-f]{16}\.json)$/;
 
 type AnyOrder = Order | PasswordNotice | MailboxOrder;
 
 export interface GivenOrder {
-  /** Random, from the name of its file. */
+  /** 0 for an order of an earlier version. */
+  readonly number: number;
+  /** The same in all lines of the journal. */
   readonly id: string;
+  readonly path: string;
   readonly order: AnyOrder & { readonly at: string };
-  /** Called when the order is carried out, or is impossible. May be called twice. */
-  remove(): Promise<void>;
 }
 
-/** Returns the path of the order's file, which is removed when the order is carried out. */
-export async function giveOrder(work: string, order: AnyOrder, nowMs = systemClock.now()): Promise<string> {
-  const folder = folderOf(work);
-  await makeFolderDurably(folder, 0o700);
-  const name = order.trackingId === undefined ? digestOfMailbox(order.mailbox) : nameOf(order);
-  const path = join(folder, `${name}~${randomHex(8)}.json`);
-  await createDurably(path, `${JSON.stringify({ ...order, at: new Date(nowMs).toISOString() })}\n`);
-  return path;
+/** On the disk when it resolves. */
+export async function giveOrder(
+  work: string,
+  order: AnyOrder,
+  nowMs = systemClock.now(),
+): Promise<GivenOrder> {
+  await makeFolderDurably(folderOf(work), 0o700);
+  await takeEarlier(work);
+  return place(folderOf(work), { ...order, at: new Date(nowMs).toISOString() });
 }
 
-/** The id of an order, from the name of its file; `undefined` for another file. */
-export function idOfOrder(path: string): string | undefined {
-  return ENTRY.exec(basename(path))?.[1];
+/** Numbers the orders of an earlier version, before a new order gets a number. */
+export async function takeEarlier(work: string): Promise<void> {
+  const earlier = (await listOrders(work)).filter(({ number }) => number === 0);
+  for (const { order, path } of earlier) {
+    await place(folderOf(work), order);
+    await remove(path);
+  }
 }
 
-/** Files that are not orders are ignored. Throws the errors of the disk: an order that it does not give is not missing. */
+/**
+ * The first to create a number has it. After a pause, the number may have been used: then there is a higher one. Without any,
+ * the time is one that is higher than those of a folder that was lost: records name them.
+ */
+async function place(folder: string, order: GivenOrder["order"]): Promise<GivenOrder> {
+  for (let number = 0; ; ) {
+    number = Math.max(number, ...(await namesIn(folder)).map(numberOf)) + 1;
+    if (number === 1) number = systemClock.now();
+    const path = join(folder, `${number}.json`);
+    const creating = createDurably(path, `${JSON.stringify(order)}\n`).then(() => true);
+    if (!(await creating.catch(tolerate("TARGET_EXISTS")))) continue;
+    const later = (await namesIn(folder)).filter((name) => numberOf(name) >= number);
+    if (later.length <= 1) return asGiven(path, order);
+    await remove(path);
+  }
+}
+
+/** In their sequence. Other files are ignored. Throws the errors of the disk: an order that it does not give is not missing. */
 export async function listOrders(work: string): Promise<GivenOrder[]> {
-  const folder = folderOf(work);
   const found: GivenOrder[] = [];
-  for (const name of ((await readdir(folder).catch(tolerate("ENOENT"))) ?? []).toSorted()) {
-    const id = idOfOrder(name);
-    if (id === undefined) continue;
-    const path = join(folder, name);
+  for (const name of await namesIn(folderOf(work))) {
+    if (!FILE.test(name) || name.endsWith(".over")) continue;
+    const path = join(folderOf(work), name);
     const text = await readFile(path, "utf8").catch(tolerate("ENOENT"));
     const parsed = v.safeParse(Shape, parseJson(text ?? ""));
-    if (parsed.success) found.push({ id, order: parsed.output, remove: () => remove(path) });
+    if (parsed.success) found.push(asGiven(path, parsed.output));
   }
-  return found;
+  return found.toSorted((a, b) => a.number - b.number || compareTexts(a.order.at, b.order.at));
+}
+
+/** Nothing can undo its effect, or it is impossible. May be called twice. */
+export async function closeOrder({ path, number }: GivenOrder): Promise<void> {
+  const folder = dirname(path);
+  await rename(path, join(folder, `${number}.over`)).catch(tolerate("ENOENT"));
+  const names = await namesIn(folder);
+  const highest = Math.max(...names.map(numberOf));
+  const isUseless = (name: string) => name.endsWith(".over") && numberOf(name) < highest;
+  for (const name of names.filter(isUseless)) await remove(join(folder, name));
 }
 
 /** `onGiven` is called when there may be a new order. */
@@ -84,8 +108,22 @@ export async function watchOrders(
   unwatchable: (fault: Fault) => void,
 ): Promise<FolderWatch> {
   await makeFolderDurably(folderOf(work), 0o700);
-  const changed: FolderEvents["changed"] = (_path, event) => void (event !== "other" && onGiven());
+  const changed = (path: string, event: string) =>
+    void (event !== "other" && path.endsWith(".json") && onGiven());
   return watchFolder(folderOf(work), { ignoreInitial: false }, { changed, unwatchable });
+}
+
+function asGiven(path: string, order: GivenOrder["order"]): GivenOrder {
+  const number = numberOf(basename(path));
+  return { number, id: `${number}.${order.at}`, path, order };
+}
+
+function numberOf(name: string): number {
+  return Number(FILE.exec(name)?.[1] ?? 0);
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await readdir(folder).catch(tolerate("ENOENT"))) ?? [];
 }
 
 async function remove(path: string): Promise<void> {

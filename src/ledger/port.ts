@@ -2,6 +2,7 @@
 import type { FileLedger } from "./ledger.ts";
 
 export type { OnDamaged } from "./ledger.ts";
+export type { GivenOrder } from "./orders.ts";
 export type { Stage } from "./paths.ts";
 export type { Quarantined } from "./quarantine.ts";
 

@@ -1,17 +1,21 @@
 /**
  * Carries out an operator's order for one transfer. Several daemons may carry out the same order, and one may do so
- * twice: each round begins and ends once.
+ * twice: each round begins and ends once. The note of an open round may be overwritten by a job that has read it before:
+ * `ordered` in the record says which orders it includes.
  */
 import { Fault } from "../base/faults.ts";
 import { timeLimit } from "../base/timers.ts";
 import type { Handoffs } from "../handoff/port.ts";
 import type { Inbox } from "../inbox/port.ts";
-import { objectionTo } from "../model/actions.ts";
-import type { Action, MailboxOrder, Order, PasswordNotice } from "../model/order.ts";
+import type { GivenOrder } from "../ledger/port.ts";
+import { NOT_LISTED, objectionTo } from "../model/actions.ts";
+import type { Action, Order } from "../model/order.ts";
 import {
   DISCARDED,
   hasEnded,
   isDelivered,
+  isHeld,
+  isIncluded,
   isUnwanted,
   nextRound,
   type TransferRecord,
@@ -21,6 +25,8 @@ import { TRANSFER_STATES } from "../model/transfer.ts";
 import { jobOf, type MailboxState, type PollTools } from "./state.ts";
 
 const LOOKUP_TIMEOUT_MS = 60_000;
+/** Who released it has not seen what was found in its content. */
+const NO_LONGER_HELD = "it is no longer held";
 /** How long an order waits for a transfer that is not known. */
 const UNKNOWN_MS = 24 * 60 * 60_000;
 
@@ -29,42 +35,49 @@ export interface OrderTools extends Omit<PollTools, "atOnce" | "deadline" | "mai
   readonly handoffs: Pick<Handoffs, "retry">;
 }
 
+/** `kept`: its effect may still be overwritten, and then is repeated. `later`: it has to be tried again. */
+type Progress = "over" | "kept" | "later";
+
 /**
- * `state`: of the order's mailbox; without one, only `discard` can be carried out. Returns false, or throws a fault of the
- * disk, the queue or the service, if the order has to be tried again later.
+ * `state`: of the order's mailbox; without one, only `discard` can be carried out. Throws `ORDER_IMPOSSIBLE`. Throws another
+ * fault, of the disk, the queue or the service, if the order has to be tried again later.
  */
 export async function carryOut(
   tools: OrderTools,
   state: MailboxState | undefined,
-  order: (Order | PasswordNotice | MailboxOrder) & { readonly at: string },
-): Promise<boolean> {
+  { order, number }: Pick<GivenOrder, "order" | "number">,
+): Promise<Progress> {
   // Nothing to do: the supplied password itself starts the attempt, and the file of a pause puts it in force.
-  if (order.action === "password" || order.trackingId === undefined) return true;
+  if (order.action === "password" || order.trackingId === undefined) return "over";
   const record = await tools.ledger.find(order);
+  const isOld = tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
   // A power cut may have taken the transfer's note: the next poll finds it again. Given up after a day.
-  if (record === undefined) return tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
+  if (record === undefined) return isOld ? "over" : "later";
   const { action } = order;
-  if (action === "discard") await discard(tools, order);
-  else if (state === undefined) return false;
+  if (action === "discard") return discard(tools, order);
+  if (state === undefined) return "later";
   // A round that began after the order was given fulfils it.
-  else if (record.round > order.round || isImpossible(action, record)) return true;
-  else if (action === "retry" && isDelivered(record)) return tools.handoffs.retry(record);
-  // If it is no longer listed, a new round would fail, and hide the delivery.
-  else if (action === "redeliver" && !(await isStillListed(state, record))) return true;
-  else await beginAgain(tools, state, { ...order, action }, record);
-  return true;
+  if (record.round > order.round) return "over";
+  if (order.grants !== undefined && !isIncluded(number, record)) await grant(tools, order, order.grants);
+  if (!hasEnded(record)) return askFor(tools, state, { ...order, action, number }, record);
+  // What has ended since is for a person to decide.
+  if (isIncluded(number, record)) return "over";
+  demand(order.isHeld === true ? NO_LONGER_HELD : objectionTo(action, record, false), record);
+  if (action === "retry" && isDelivered(record))
+    return (await tools.handoffs.retry(record)) ? "over" : "later";
+  await beginAgain(tools, state, { ...order, action, number }, record);
+  return "over";
 }
 
-/** Any open round may be released: a power cut may have taken the note of a transfer that was held at the order. */
-function isImpossible(action: Exclude<Action, "discard">, record: TransferRecord): boolean {
-  if (action === "release" && !hasEnded(record)) return false;
-  return objectionTo(action, record, false) !== undefined;
-}
-
-async function isStillListed(state: MailboxState, { trackingId }: TransferRecord): Promise<boolean> {
-  const { signal, clear } = timeLimit(LOOKUP_TIMEOUT_MS);
+/** Throws the faults of the service. */
+export async function isStillListed(
+  state: MailboxState,
+  record: Pick<TransferRecord, "trackingId" | "vanished">,
+  limitMs = LOOKUP_TIMEOUT_MS,
+): Promise<boolean> {
+  const { signal, clear } = timeLimit(limitMs);
   const found = await state
-    .stateOf({ trackingId, vanished: false }, signal)
+    .stateOf(record, signal)
     .catch((error: unknown) => {
       throw signal.aborted ? new Fault("SERVICE_TIMEOUT", { detail: "the list", cause: error }) : error;
     })
@@ -72,50 +85,81 @@ async function isStillListed(state: MailboxState, { trackingId }: TransferRecord
   return found !== undefined && TRANSFER_STATES[found] !== "gone";
 }
 
+/** Throws `ORDER_IMPOSSIBLE` if there is an objection. */
+function demand(objection: string | undefined, { trackingId }: TransferRecord): void {
+  if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${trackingId}: ${objection}` });
+}
+
+function grant({ ledger, clock }: OrderTools, order: Order, attempts: number): Promise<void> {
+  const { trackingId, round } = order;
+  const owner = { name: ledger.nameOf(order), round, at: new Date(clock.now()).toISOString() };
+  return ledger.attempts.grant(trackingId, owner, attempts);
+}
+
+type NumberedOrder = Order & { readonly action: Exclude<Action, "discard">; readonly number: number };
+
+/** For an open round. Any may be released: a power cut may have taken the note of a transfer that was held at the order. */
+async function askFor(
+  { ledger, queue }: OrderTools,
+  state: MailboxState,
+  { action, by, number }: NumberedOrder,
+  record: TransferRecord,
+): Promise<Progress> {
+  const { trackingId, wanted, allowedBy, ordered = 0 } = record;
+  if (action !== "release" && allowedBy === undefined && isHeld(record))
+    demand(objectionTo(action, record), record);
+  const isNoted = isIncluded(number, record) && (action !== "release" || allowedBy !== undefined);
+  // Each attempt of the round needs a release.
+  if (isNoted && wanted !== true) return action === "release" ? "kept" : "over";
+  state.transfers.noteOpen(trackingId);
+  const allowed = action === "release" ? { allowedBy: by.who } : {};
+  if (!isNoted)
+    await ledger.noteDurably({ ...record, ...allowed, wanted: true, ordered: Math.max(number, ordered) });
+  // If the queue refuses it, it is asked again at the next look.
+  await queue.runNow(jobOf(ledger, record)).catch(() => {});
+  return "kept";
+}
+
 async function beginAgain(
   { ledger, queue, clock, emit }: OrderTools,
   state: MailboxState,
-  { action, by, grants }: Order & { readonly action: Exclude<Action, "discard"> },
+  { action, by, number }: NumberedOrder,
   record: TransferRecord,
 ): Promise<void> {
-  const { trackingId, round, reason = "", message = "" } = record;
+  const { trackingId, reason = "", message = "" } = record;
   const at = new Date(clock.now()).toISOString();
-  if (grants !== undefined) {
-    const owner = { name: ledger.nameOf(record), round, at };
-    await ledger.attempts.grant(trackingId, owner, grants);
-  }
+  // If it is no longer listed, a new round would fail, and hide the delivery.
+  if (action === "redeliver" && !(await isStillListed(state, { trackingId, vanished: false })))
+    demand(NOT_LISTED, record);
   state.transfers.noteOpen(trackingId);
-  if (hasEnded(record)) {
-    const next = nextRound(record, {
-      wanted: true,
-      ...(action === "release" ? { released: { by: by.who, at, reason, message } } : {}),
-      ...(isUnwanted(record) ? { allowedBy: by.who } : {}),
-    });
-    if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
-    // A crash may have come between the record of the round and its note.
-    const begun = await ledger.find(next);
-    if (begun !== undefined && !hasEnded(begun)) await ledger.noteDurably(begun);
-  } else {
-    const allowed = action === "release" ? { allowedBy: by.who } : {};
-    await ledger.noteDurably({ ...record, wanted: true, ...allowed });
-  }
+  const next = nextRound(record, {
+    wanted: true,
+    ordered: number,
+    ...(action === "release" ? { released: { by: by.who, at, reason, message } } : {}),
+    ...(isUnwanted(record) ? { allowedBy: by.who } : {}),
+  });
+  if (await ledger.begin(next, action, by.who)) emit({ type: "transfer-changed", record: next });
+  // A crash may have come between the record of the round and its note.
+  const begun = await ledger.find(next);
+  if (begun !== undefined && !hasEnded(begun)) await ledger.noteDurably(begun);
   await queue.runNow(jobOf(ledger, record));
 }
 
 /** Ends the open round. A transfer that is in quarantine, or gone, gets a last round that ends at once. */
-async function discard(tools: OrderTools, order: Order): Promise<void> {
+async function discard(tools: OrderTools, order: Order): Promise<"over"> {
   const { ledger, diskTrouble, inbox } = tools;
   while (!(await stepDiscard(tools, order)));
   await ledger.clearQuarantine(order);
   const name = ledger.nameOf(order);
   diskTrouble.clear(name);
   inbox.forget(name);
+  return "over";
 }
 
 /** True if the transfer is settled. False if another step is needed: a worker may have begun or ended a round meanwhile. */
 async function stepDiscard({ ledger, clock, emit }: OrderTools, order: Order): Promise<boolean> {
   const record = await ledger.find(order);
-  if (record === undefined || objectionTo("discard", record) !== undefined) return true;
+  if (record === undefined || (hasEnded(record) && objectionTo("discard", record) !== undefined)) return true;
   const { reason, message } = record;
   if (hasEnded(record)) {
     const isGone = record.state === "gone";

@@ -12,6 +12,9 @@ import {
 
 type Facts = Pick<TransferRecord, "state"> & Partial<Pick<TransferRecord, "reason" | "acknowledged" | "at">>;
 
+/** Why a transfer cannot be delivered again, for people. */
+export const NOT_LISTED = "the service no longer has it";
+
 /**
  * Why the action cannot be done with a transfer in its state, for people; `undefined` if it can. `isHandedOver`: no
  * command or webhook is left to retry.

@@ -80,11 +80,12 @@ const OfMailbox = { mailbox: v.string(), by: ActorShape };
 /** `round`: of the transfer when the order was given. In a later round the order is done already. */
 const OfTransfer = { ...OfMailbox, trackingId: v.string(), round: v.number() };
 
-/** `grants`: with `retry`, password attempts allowed beyond the budget from now on. */
+/** `grants`: with `retry`, password attempts allowed beyond the budget from now on. `isHeld`: a route holds the transfer. */
 export const OrderShape = v.object({
   ...OfTransfer,
   action: v.picklist(ACTIONS),
   grants: v.optional(v.number()),
+  isHeld: v.optional(v.boolean()),
 });
 
 /** Says who supplied a password. The password itself is elsewhere. */

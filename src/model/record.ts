@@ -157,6 +157,8 @@ export const RecordShape = v.object({
   needsPerson: Flag,
   /** An operator ordered a retry: quiet hours and waits do not apply. */
   wanted: Flag,
+  /** The number of the last order that this record takes into account. */
+  ordered: Count,
   /** Consecutive polls that have not listed it. */
   missedPolls: Count,
   /** Polls no longer list it: the service is asked for its state. */
@@ -246,6 +248,11 @@ export function shownFolder(of: {
   readonly folder: string;
 }): string {
   return of.inbox ? join(of.inbox, of.folder) : of.folder;
+}
+
+/** Whether an order has had its effect on this record. Later ones for the same transfer come after it. */
+export function isIncluded(order: number, { ordered = 0 }: Pick<TransferRecord, "ordered">): boolean {
+  return ordered >= order;
 }
 
 export function hasEnded({ state }: Pick<TransferRecord, "state">): boolean {

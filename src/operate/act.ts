@@ -7,12 +7,12 @@ import { giveOrder } from "../ledger/orders.ts";
 import { nameOf } from "../ledger/paths.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
-import { objectionTo } from "../model/actions.ts";
+import { NOT_LISTED, objectionTo } from "../model/actions.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
 import type { TransferFilter } from "../model/queries.ts";
-import { isDelivered, type TransferRecord } from "../model/record.ts";
+import { isDelivered, isHeld, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { objectionToSupply } from "../passwords/guard.ts";
 import { dropPassword } from "../passwords/stored.ts";
 import { selectTransfers } from "./list.ts";
@@ -27,6 +27,8 @@ export interface ActTools {
   asOwner<Value>(folder: string, write: () => Promise<Value>): Promise<Value>;
   /** Whether a daemon runs that may carry out orders. Asked after an order is given: a daemon that starts later finds it. */
   isRunning(): Promise<boolean>;
+  /** Whether the service may still list a transfer. Missing: not known. */
+  mayList?(transfer: TransferKey): Promise<boolean>;
   /** Makes the daemon look for orders at once; otherwise it sees them in its folder. */
   runOrders?(): Promise<void>;
 }
@@ -45,8 +47,10 @@ export interface ActObjection {
 export interface SubmittedAct {
   readonly act: TransferAct;
   readonly before: TransferRecord;
-  /** Whether a daemon has carried out the order, or tried the password. */
+  /** Whether the order is over, or the password was tried. */
   isCarriedOut(): Promise<boolean>;
+  /** Of an order: a record that includes it shows its effect. */
+  readonly number?: number;
   readonly password?: Secret | undefined;
   /** The file of the password. */
   readonly dropped?: string | undefined;
@@ -78,7 +82,8 @@ export async function objectionToAct(
   const retriesHandoff = act === "retry" && isDelivered(record);
   const steps = retriesHandoff ? await peekSteps(tools.work, nameOf(record), 1, record.round) : [];
   const isHandedOver = steps.every(({ state }) => state === "done");
-  const detail = objectionTo(act, record, isHandedOver);
+  const isGone = act === "redeliver" && (await tools.mayList?.(record)) === false;
+  const detail = objectionTo(act, record, isHandedOver) ?? (isGone ? NOT_LISTED : undefined);
   return detail === undefined ? undefined : impossible(detail);
 }
 
@@ -115,9 +120,9 @@ export async function submitAct(
   const order =
     act === "grant"
       ? ({ ...key, action: "retry", grants: await grantsWithOneMore(tools, before) } as const)
-      : { ...key, action: act };
-  const path = await tools.asOwner(tools.work, () => giveOrder(tools.work, order));
-  return { act, before, isCarriedOut: async () => !(await exists(path)) };
+      : { ...key, action: act, isHeld: isHeld(before) };
+  const { path, number } = await tools.asOwner(tools.work, () => giveOrder(tools.work, order));
+  return { act, before, number, isCarriedOut: async () => !(await exists(path)) };
 }
 
 /**

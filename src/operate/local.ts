@@ -42,7 +42,7 @@ const MAX_DAMAGED = 100;
 
 export type LocalSettings = Pick<Settings, "work" | "inbox" | "state" | "mailboxes" | "isStateNamed">;
 
-export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "runOrders"> {
+export interface LocalTools extends Pick<ActTools, "asOwner" | "isRunning" | "runOrders" | "mayList"> {
   /** As they are now. Operators' pauses are read from the work folder. */
   settings(): LocalSettings;
   readonly stop: AbortSignal;

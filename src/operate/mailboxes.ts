@@ -7,7 +7,7 @@ import { formatCount } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import type { MailboxSettings } from "../config/settings.ts";
-import { giveOrder, idOfOrder } from "../ledger/orders.ts";
+import { type GivenOrder, giveOrder } from "../ledger/orders.ts";
 import { createPause, readPauses, removePause, withPauses } from "../ledger/pauses.ts";
 import { type Actor, type CommandOptions, commandFor, type MailboxAct } from "../model/order.ts";
 import type { ActEntry, MailboxResult } from "../model/views.ts";
@@ -110,10 +110,10 @@ async function poll(
     throw new Fault("DAEMON_UNREACHABLE", { detail: "no daemon is running", advice });
   }
   const { work, asOwner, by } = tools;
-  const orders: { readonly mailbox: string; readonly path: string }[] = [];
+  const orders: ({ readonly mailbox: string } & GivenOrder)[] = [];
   for (const { name, label: mailbox = name } of active) {
-    const path = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox: name, by }));
-    orders.push({ mailbox, path });
+    const placed = await asOwner(work, () => giveOrder(work, { action: "poll", mailbox: name, by }));
+    orders.push({ mailbox, ...placed });
   }
   await tools.runOrders?.();
   const ordered = { status: 200, result: "given" } as const;
@@ -125,11 +125,7 @@ async function poll(
   const query = { sinceMs: systemClock.now() - SPAN_MS, limit: MAX_ACTS };
   const { entries } = await readJournal(work, "acts", query);
   const acts = new Map(entries.map((entry) => [entry.id, entry]));
-  return orders.map(({ mailbox, path }) => ({
-    mailbox,
-    status: 200,
-    ...outcomeOf(mailbox, acts.get(idOfOrder(path) ?? "")),
-  }));
+  return orders.map(({ mailbox, id }) => ({ mailbox, status: 200, ...outcomeOf(mailbox, acts.get(id)) }));
 }
 
 function outcomeOf(mailbox: string, entry: ActEntry | undefined): Omit<Result, "status"> {

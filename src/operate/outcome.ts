@@ -10,6 +10,7 @@ import {
   DISCARDED,
   hasEnded,
   isDelivered,
+  isIncluded,
   type State,
   shownFolder,
   type TransferRecord,
@@ -46,6 +47,7 @@ interface Watched {
   find(): Promise<TransferRecord | undefined>;
   /** Whether the order has been carried out. Missing: it has. */
   isCarriedOut?(): Promise<boolean>;
+  readonly number?: number | undefined;
   /** The hand-off steps of the record's delivery. Missing: there are none. */
   steps?(record: TransferRecord): Promise<readonly PeekedStep[]>;
   /** The mailbox is paused, and the act has no effect until it is resumed. */
@@ -54,7 +56,7 @@ interface Watched {
 
 /** The outcome of an act that was given. Ends when it has had its effect, or the wait is over: then it is not settled. */
 export async function awaitAct(tools: ActTools, submitted: SubmittedAct, wait: Wait): Promise<Outcome> {
-  const { act, before, isCarriedOut, password } = submitted;
+  const { act, before, number, isCarriedOut, password } = submitted;
   const peek = peekLedger(tools);
   const needsMailbox = act !== "discard" && act !== "grant";
   const isPaused = needsMailbox && mailboxOf(tools.mailboxes, before)?.paused === true;
@@ -62,6 +64,7 @@ export async function awaitAct(tools: ActTools, submitted: SubmittedAct, wait: W
     find: () => peek.find(before),
     // No password is tried while the mailbox is paused, so there is nothing to wait for.
     isCarriedOut: async () => (act === "password" && isPaused) || isCarriedOut(),
+    number,
     isPaused,
     steps: (record) =>
       peekSteps(tools.work, nameOf(record), act === "redeliver" ? record.round : 1, record.round),
@@ -99,13 +102,14 @@ export async function awaitOutcome(
   let waitedMs = 0;
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(pauseMs * GROWTH, LAST_LOOK_MS)) {
     // Asked first: the record is at least as new as the answer.
-    const isCarriedOut = (await watched.isCarriedOut?.()) ?? true;
+    const isOver = (await watched.isCarriedOut?.()) ?? true;
     const now = await watched.find();
+    const isCarriedOut = isOver || (now !== undefined && isIncluded(watched.number ?? Infinity, now));
     // An order for a delivered transfer may repeat the steps of its hand-off.
     const mayRepeat = now !== undefined && isDelivered(now) && isDelivered(before);
     const steps = (mayRepeat && (await watched.steps?.(now))) || [];
     const look = { act, before, now, isCarriedOut, steps };
-    if (isCarriedOut && isOver(look)) return describe(look);
+    if (isCarriedOut && hasEffect(look)) return describe(look);
     if (isCarriedOut && watched.isPaused && now !== undefined && !isInProgress(now))
       return describePaused(now);
     const pending = describePending(look);
@@ -124,7 +128,7 @@ interface Look extends Pick<SubmittedAct, "act" | "before"> {
 }
 
 /** Whether an order that was carried out has had its effect. */
-function isOver({ act, before, now, steps }: Look): boolean {
+function hasEffect({ act, before, now, steps }: Look): boolean {
   if (act === "grant" || now === undefined) return true;
   if (now.state === "delivering") return false;
   const isNextRound = now.round > before.round;

@@ -6,7 +6,14 @@ import { type PeekedFolders, peekLedger } from "../ledger/peek.ts";
 import { actionsFor, commandOf } from "../model/actions.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { CommandOptions } from "../model/order.ts";
-import { isDelivered, STATES, shownFolder, type TransferKey, type TransferRecord } from "../model/record.ts";
+import {
+  isDelivered,
+  isIncluded,
+  STATES,
+  shownFolder,
+  type TransferKey,
+  type TransferRecord,
+} from "../model/record.ts";
 import { type ActEntry, type HandoffView, type RoundView, type Story, timeOf } from "../model/views.ts";
 import { readJournal } from "./history.ts";
 import { formatTransfer, type MailboxFacts } from "./list.ts";
@@ -60,8 +67,9 @@ async function actsOn(work: string, record: TransferRecord): Promise<ActEntry[]>
 /** Orders that are not carried out yet, without supplied passwords, which are not in the work folder. */
 async function ordersFor(work: string, record: TransferRecord): Promise<Story["orders"]> {
   const given = await listOrders(work);
-  return given.flatMap(({ order }) => {
+  return given.flatMap(({ order, number }) => {
     if (order.trackingId === undefined || nameOf(order) !== nameOf(record)) return [];
+    if (isIncluded(number, record)) return [];
     const act = "grants" in order && order.grants !== undefined ? "grant" : order.action;
     return [{ act, ...order.by, at: order.at }];
   });

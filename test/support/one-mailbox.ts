@@ -55,8 +55,9 @@ export async function startAndDeliver(...args: Parameters<typeof startDaemon>) {
 }
 
 /** Gives an order for `t1`. */
-export function order({ work }: Settings, action: Action, round = 1): Promise<string> {
-  return giveOrder(work, { action, mailbox: MAILBOX, trackingId: "t1", round, by: OPERATOR });
+export async function order({ work }: Settings, action: Action, round = 1): Promise<string> {
+  const { path } = await giveOrder(work, { action, mailbox: MAILBOX, trackingId: "t1", round, by: OPERATOR });
+  return path;
 }
 
 /** A rule for every transfer, for each password. */

@@ -322,9 +322,31 @@ export class World implements Ground {
     const hasSteps = disk.names(`${work}/outbox`).some((name) => name.endsWith(".json"));
     // Beside other processes, temporary files stay for an hour.
     const temporary = this.#site.isShared ? [] : ["new"];
-    const folders = ["staging", "orders", ...temporary].flatMap((name) => disk.names(`${work}/${name}`));
+    const folders = ["staging", ...temporary].flatMap((name) => disk.names(`${work}/${name}`));
     const isProbe = (name: string) => name.startsWith(".inlet-probe-");
-    return !isOpen && !hasSteps && folders.every(isProbe);
+    const orders = disk.names(`${work}/orders`).filter((name) => !name.endsWith(".over"));
+    return (
+      !isOpen && !hasSteps && folders.every(isProbe) && orders.every((name) => this.#isReleased(name, notes))
+    );
+  }
+
+  /** An open transfer is released: the order stays until its round ends. */
+  #isReleased(name: string, notes: readonly string[]): boolean {
+    const order = this.orderIn(name);
+    return notes.some((text) => {
+      const { trackingId, mailbox, ordered = 0 } = JSON.parse(text) as TransferRecord;
+      const isIncluded = trackingId === order.trackingId && ordered >= Number.parseInt(name, 10);
+      return isIncluded && order.action === "release" && mailbox === order.mailbox;
+    });
+  }
+
+  /** The content of an order's file. */
+  orderIn(name: string): {
+    readonly action?: string;
+    readonly trackingId?: string;
+    readonly mailbox?: string;
+  } {
+    return JSON.parse(this.disk.text(`${this.work}/orders/${name}`) ?? "{}");
   }
 
   /** A regular restart changes nothing. */

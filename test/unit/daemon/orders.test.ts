@@ -2,7 +2,7 @@
 
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
 import { whenAborted } from "../../../src/base/deadline.ts";
 import { exists } from "../../../src/base/durable.ts";
@@ -14,12 +14,13 @@ import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { openInbox } from "../../../src/inbox/inbox.ts";
 import { giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import { ledgerPaths } from "../../../src/ledger/paths.ts";
+import type { Ledger } from "../../../src/ledger/port.ts";
 import { KnownTransfers } from "../../../src/mailbox/known-transfers.ts";
 import { carryOut } from "../../../src/mailbox/orders.ts";
 import { type MailboxState, PollHealth } from "../../../src/mailbox/state.ts";
 import { listenTo } from "../../../src/model/events.ts";
 import type { Action } from "../../../src/model/order.ts";
-import type { State } from "../../../src/model/record.ts";
+import { isHeld, type State, type TransferRecord } from "../../../src/model/record.ts";
 import { mailboxIdOf } from "../../../src/model/transfer.ts";
 import { readJournal } from "../../../src/operate/history.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
@@ -35,13 +36,15 @@ beforeEach(async () => {
   fixture = await openFixture();
 });
 
+const T1 = { mailbox: "m", trackingId: "t1" };
+
 const CRASH = new Error("the process ends here");
 
 test("I2 once: an order to deliver again begins one round, although two daemons carry it out", async () => {
   const [first, second] = [await fixture.daemon(), await fixture.daemon()];
   await fixture.settleAndGive("t1", "delivered", "redeliver");
   const [order] = await listOrders(fixture.work);
-  await Promise.all([first, second].map(({ tools, state }) => order && carryOut(tools, state, order.order)));
+  await Promise.all([first, second].map(({ tools, state }) => order && carryOut(tools, state, order)));
   expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
   await Promise.all([first.run(), second.run()]);
   expect(await fixture.roundOf("t1")).toEqual([2, "discovered"]);
@@ -52,7 +55,7 @@ test("I2 once: an order to deliver again is not carried out again after a crash 
   const first = await fixture.daemon();
   const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
   const [order] = await listOrders(fixture.work);
-  if (order !== undefined) await carryOut(first.tools, first.state, order.order);
+  if (order !== undefined) await carryOut(first.tools, first.state, order);
   await fixture.settle("t1", "delivered");
   const second = await fixture.daemon();
   await second.run();
@@ -100,7 +103,7 @@ test("an order given during another one for the same transfer is carried out aft
   await giving;
   await daemon.run();
   expect((await fixture.roundOf("t1"))[1]).toBe("gone");
-  expect(await readdir(join(fixture.work, "orders"))).toEqual([]);
+  expect(await listOrders(fixture.work)).toEqual([]);
 });
 
 test("an order that cannot be carried out is reported once, and does not delay others", async () => {
@@ -131,6 +134,127 @@ test("I6 no contagion: an order whose service answers too late is reported, and 
   await onMachine(impatient, () => daemon.run());
   expect((await fixture.roundOf("b"))[1]).toBe("gone");
   expect(daemon.reports).toEqual(["redeliver a: SERVICE_TIMEOUT", "redeliver c: SERVICE_TIMEOUT"]);
+});
+
+test("I6 no contagion: an order whose service does not answer delays none of another mailbox", async () => {
+  const daemon = await fixture.daemon();
+  const answer = Promise.withResolvers<"active">();
+  Object.assign(daemon.state, { stateOf: () => answer.promise });
+  await fixture.settleAndGive("a", "delivered", "redeliver");
+  const running = daemon.run();
+  await fixture.settle("b", "quarantined", undefined, "n");
+  await fixture.give("discard", "b", "n");
+  void daemon.run();
+  await expect.poll(() => fixture.roundOf("b", "n")).toEqual([2, "gone"]);
+  expect(await fixture.roundOf("a")).toEqual([1, "delivered"]);
+  answer.resolve("active");
+  await running;
+  expect(await fixture.roundOf("a")).toEqual([2, "discovered"]);
+});
+
+test("orders that no daemon saw are carried out in their sequence", async () => {
+  const actions: Action[] = ["retry", "discard", "retry", "discard", "retry", "discard", "retry", "retry"];
+  await fixture.settle("t1", "quarantined");
+  for (const action of actions) await fixture.give(action, "t1");
+  const daemon = await fixture.daemon();
+  await daemon.run();
+  expect(daemon.acts).toEqual(actions);
+});
+
+test("a release is not dropped because of a later retry", async () => {
+  await fixture.settle("t1", "quarantined", "CHECKSUM_MISMATCH");
+  const given = [await fixture.give("release", "t1"), await fixture.give("retry", "t1")];
+  const daemon = await fixture.daemon();
+  await daemon.run();
+  const record = await daemon.tools.ledger.find(T1);
+  expect(record).toMatchObject({ round: 2, released: { by: OPERATOR.who, reason: "CHECKSUM_MISMATCH" } });
+  expect(await Promise.all(given.map(exists))).toEqual([false, false]);
+});
+
+describe("an order for an open transfer is repeated if a job that read the note before overwrites it", () => {
+  const retried = { reason: "retry", until: "2099-01-01T00:00:00.000Z" };
+  const held = { reason: "held", heldBy: "a route" };
+  const cases: [Action, object, object][] = [
+    ["retry", retried, { wanted: true }],
+    ["release", held, { wanted: true, allowedBy: OPERATOR.who }],
+  ];
+
+  test.each(cases)("%s", async (action, facts, expected) => {
+    const daemon = await fixture.daemon();
+    const { ledger } = daemon.tools;
+    const waiting = await fixture.wait(ledger, facts);
+    const given = await fixture.give(action, "t1");
+    await daemon.run();
+    expect(await ledger.find(T1)).toMatchObject(expected);
+    const late = { ...waiting, attempts: 1 };
+    for (let writes = 0; writes < 3; writes++) {
+      ledger.note(late);
+      await daemon.saw(late);
+      expect(await ledger.find(T1)).toMatchObject({ ...expected, attempts: 1 });
+    }
+    // Another process has overwritten it: no event says so. A start finds that too.
+    ledger.note(late);
+    const next = await fixture.daemon();
+    await ledger.flush();
+    await next.run();
+    expect(await next.tools.ledger.find(T1)).toMatchObject({ ...expected, attempts: 1 });
+    expect(await exists(given)).toBe(true);
+    // An attempt takes it into account.
+    const { wanted: _wanted, ...tried } = (await next.tools.ledger.find(T1)) ?? waiting;
+    next.tools.ledger.note({ ...tried, attempts: 2 });
+    await next.run();
+    expect((await next.tools.ledger.find(T1))?.wanted).toBeUndefined();
+    // Each attempt needs the release.
+    expect(await exists(given)).toBe(action === "release");
+    await next.tools.ledger.end({ ...tried, state: "gone", reason: "not_listed" });
+    await next.run();
+    expect([await listOrders(fixture.work), await fixture.roundOf("t1")]).toEqual([[], [1, "gone"]]);
+  });
+
+  test("a release stays in force after a later retry, whichever of them was overwritten", async () => {
+    const daemon = await fixture.daemon();
+    const { ledger } = daemon.tools;
+    const waiting = await fixture.wait(ledger, held);
+    await fixture.give("release", "t1");
+    await daemon.run();
+    const { ordered = 0 } = (await ledger.find(T1)) ?? {};
+    ledger.note({ ...waiting, ordered: ordered + 1 });
+    await daemon.run();
+    expect(await ledger.find(T1)).toMatchObject({ allowedBy: OPERATOR.who, ordered: ordered + 1 });
+  });
+});
+
+test("a transfer that was released while a route held it is not released from quarantine", async () => {
+  const daemon = await fixture.daemon();
+  await fixture.wait(daemon.tools.ledger, { reason: "held", heldBy: "a route" });
+  const given = await fixture.give("release", "t1");
+  await daemon.tools.ledger.flush();
+  await fixture.settle("t1", "quarantined", "CHECKSUM_MISMATCH");
+  await daemon.run();
+  expect(await fixture.roundOf("t1")).toEqual([1, "quarantined"]);
+  expect([daemon.reports, await exists(given)]).toEqual([["release t1: ORDER_IMPOSSIBLE"], false]);
+});
+
+test("a discard ends a round that a job is about to deliver, and is not dropped", async () => {
+  const daemon = await fixture.daemon();
+  const { ledger } = daemon.tools;
+  const waiting = await fixture.wait(ledger, { reason: "disk" });
+  await fixture.give("discard", "t1");
+  ledger.note({ ...waiting, state: "delivering" });
+  await ledger.flush();
+  await daemon.run();
+  expect(await fixture.roundOf("t1")).toEqual([1, "gone"]);
+});
+
+test("I7 nothing silent: what the service no longer has is not delivered again, and log and journal say so", async () => {
+  const daemon = await fixture.daemon();
+  Object.assign(daemon.state, { stateOf: async () => "deleted_by_revocation" });
+  const given = await fixture.settleAndGive("t1", "delivered", "redeliver");
+  await daemon.run();
+  expect(await fixture.roundOf("t1")).toEqual([1, "delivered"]);
+  expect([daemon.reports, await exists(given)]).toEqual([["redeliver t1: ORDER_IMPOSSIBLE"], false]);
+  const message = expect.stringContaining("t1: the service no longer has it");
+  expect(await fixture.acts()).toMatchObject([{ act: "redeliver", reason: "ORDER_IMPOSSIBLE", message }]);
 });
 
 test.each(["orders", ".json"])(
@@ -188,16 +312,24 @@ async function openFixture() {
   const folder = await makeFolder();
   const work = join(folder, ".inlet");
   const ledger = await ledgerIn(folder, { writer: "test" });
-  const keyOf = (trackingId: string) => ({ mailbox: "m", trackingId });
-  const find = async (trackingId: string) => ledger.find(keyOf(trackingId));
-  const give = async (action: Action, trackingId: string) => {
-    const round = (await find(trackingId))?.round ?? 1;
-    return giveOrder(work, { ...keyOf(trackingId), action, round, by: OPERATOR });
+  const keyOf = (trackingId: string, mailbox = "m") => ({ mailbox, trackingId });
+  const find = async (trackingId: string, mailbox?: string) => ledger.find(keyOf(trackingId, mailbox));
+  const give = async (action: Action, trackingId: string, mailbox?: string) => {
+    const record = (await find(trackingId, mailbox)) ?? { round: 1, state: "discovered" };
+    const order = {
+      ...keyOf(trackingId, mailbox),
+      action,
+      round: record.round,
+      isHeld: isHeld(record),
+      by: OPERATOR,
+    };
+    return (await giveOrder(work, order)).path;
   };
   /** Ends the open round as a worker would. */
-  const settle = async (trackingId: string, state: State, reason?: string) => {
-    await ledger.discover(makeRecord(keyOf(trackingId)));
-    const record = { ...((await find(trackingId)) ?? makeRecord(keyOf(trackingId))), state, reason };
+  const settle = async (trackingId: string, state: State, reason?: string, mailbox?: string) => {
+    const key = keyOf(trackingId, mailbox);
+    await ledger.discover(makeRecord(key));
+    const record = { ...((await find(trackingId, mailbox)) ?? makeRecord(key)), state, reason };
     if (state === "gone") return ledger.end(record);
     const stage = await ledger.stages.openStage(record);
     await writeFile(join(stage.folder, "report.pdf"), "secret");
@@ -207,13 +339,21 @@ async function openFixture() {
   };
   return {
     work,
-    async roundOf(trackingId: string) {
-      const found = await find(trackingId);
+    async roundOf(trackingId: string, mailbox?: string) {
+      const found = await find(trackingId, mailbox);
       return [found?.round, found?.state];
     },
     acts: async () => (await readJournal(work, "acts", { limit: 10 })).entries,
     give,
     settle,
+    /** `t1` waits. */
+    async wait(of: Ledger, facts: object): Promise<TransferRecord> {
+      const record = { ...makeRecord(T1), state: "waiting" as const, ...facts };
+      await of.discover(record);
+      of.note(record);
+      await of.flush();
+      return record;
+    },
     async settleAndGive(trackingId: string, state: State, action: Action, reason?: string) {
       await settle(trackingId, state, reason);
       return give(action, trackingId);
@@ -221,6 +361,7 @@ async function openFixture() {
     /** `canRetry`: the answer of its hand-offs. */
     async daemon(listener: { stateChanged?(): void } = {}, canRetry = true) {
       const reports: string[] = [];
+      const acts: string[] = [];
       const own = await ledgerIn(folder, { writer: "test" });
       const tools = {
         work,
@@ -239,6 +380,7 @@ async function openFixture() {
         clock: systemClock,
         diskTrouble: new Outage(systemClock, { began() {}, ended() {} }),
         emit: listenTo({
+          "operator-acted": ({ act }) => void acts.push(act),
           "transfer-changed": () => listener.stateChanged?.(),
           "order-failed": ({ order: { action, trackingId }, fault }) =>
             void reports.push(`${action} ${trackingId}: ${fault.code}`),
@@ -250,8 +392,18 @@ async function openFixture() {
         health: new PollHealth(),
         stateOf: async () => "active",
       } as unknown as MailboxState;
-      const runner = new OrderRunner(tools, new Map([[mailboxIdOf("m"), state]]));
-      return { tools, state, reports, run: () => runner.run() };
+      const other = { ...state, mailbox: { name: "n" }, transfers: new KnownTransfers() } as MailboxState;
+      const states = new Map([
+        [mailboxIdOf("m"), state],
+        [mailboxIdOf("n"), other],
+      ]);
+      const runner = new OrderRunner(tools, states);
+      /** A job has changed its transfer. */
+      const saw = async (record: TransferRecord) => {
+        runner.listener({ type: "transfer-changed", record });
+        await runner.idle();
+      };
+      return { tools, state, reports, acts, saw, run: () => runner.run() };
     },
   };
 }

@@ -323,10 +323,11 @@ function wasLost(
 
 /** Nothing is left that nobody will clear. */
 function* checkLeftOvers(
-  { disk, observer, site, schedule: { nowMs }, work, hasLost }: World,
+  world: World,
   records: readonly TransferRecord[],
   isRestarted: boolean,
 ): Iterable<string> {
+  const { disk, observer, site, schedule, work, hasLost } = world;
   if (hasLost) return;
   const recordOf = (entry: string) => {
     const [name = ""] = entry.split("~");
@@ -351,10 +352,19 @@ function* checkLeftOvers(
     const record = recordOf(entry);
     return record?.state === "quarantined" && record.round === Number(round);
   };
-  const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > nowMs - 1_000;
+  const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > schedule.nowMs - 1_000;
   const isConfigured = (entry: string) => {
     const of = observer.received.get(recordOf(entry)?.transferId ?? "");
     return of === undefined || boxOf(site, of.address) !== undefined;
+  };
+  /** The order is for what is not here, or releases what is open. */
+  const mayWait = ({ action, trackingId, mailbox = "" }: ReturnType<World["orderIn"]>) => {
+    const isMine = (record: TransferRecord) =>
+      record.trackingId === trackingId && fold(record.mailbox) === fold(mailbox);
+    const record = records.find(isMine);
+    const of = record && observer.received.get(record.transferId);
+    if (record === undefined || of === undefined || boxOf(site, of.address) === undefined) return true;
+    return action === "release" && ["waiting", "delivering"].includes(record.state);
   };
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
     // A start removes those that a crash has left an hour ago.
@@ -364,7 +374,7 @@ function* checkLeftOvers(
     // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one
     // right now, to see whether it can.
     new: (entry) => site.isShared || !isRestarted || isFresh(`${work}/new/${entry}`),
-    orders: (entry) => stateOf(entry) === "unknown" || !isConfigured(entry),
+    orders: (entry) => entry.endsWith(".over") || mayWait(world.orderIn(entry)),
     // A transfer that is gone may have nothing else left: an operator who acknowledges that clears it.
     quarantine: (entry) =>
       isOpen(entry) || isLastRound(entry) || isUnacknowledged(entry) || !isConfigured(entry),
