@@ -5,7 +5,7 @@ import { closedDisks, type Machine, machine } from "./machine.ts";
 import { type Files, type OpenFile, systemFiles } from "./system-files.ts";
 
 export type { OpenFile } from "./system-files.ts";
-export type { FolderEvents, FolderWatch } from "./system-watch.ts";
+export type { FolderWatch } from "./system-watch.ts";
 
 const READS = ["lstat", "stat", "statfs", "readFile", "readdir", "opendir", "realpath"];
 

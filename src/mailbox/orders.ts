@@ -58,7 +58,11 @@ export async function carryOut(
   if (state === undefined) return "later";
   // A round that began after the order was given fulfils it.
   if (record.round > order.round) return "over";
-  if (order.grants !== undefined && !isIncluded(number, record)) await grant(tools, order, order.grants);
+  if (order.grants !== undefined) {
+    const { trackingId, round, at, grants } = order;
+    const owner = { name: tools.ledger.nameOf(order), round, at };
+    await tools.ledger.attempts.grant(trackingId, owner, grants);
+  }
   if (!hasEnded(record)) return askFor(tools, state, { ...order, action, number }, record);
   // What has ended since is for a person to decide.
   if (isIncluded(number, record)) return "over";
@@ -88,12 +92,6 @@ export async function isStillListed(
 /** Throws `ORDER_IMPOSSIBLE` if there is an objection. */
 function demand(objection: string | undefined, { trackingId }: TransferRecord): void {
   if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${trackingId}: ${objection}` });
-}
-
-function grant({ ledger, clock }: OrderTools, order: Order, attempts: number): Promise<void> {
-  const { trackingId, round } = order;
-  const owner = { name: ledger.nameOf(order), round, at: new Date(clock.now()).toISOString() };
-  return ledger.attempts.grant(trackingId, owner, attempts);
 }
 
 type NumberedOrder = Order & { readonly action: Exclude<Action, "discard">; readonly number: number };
