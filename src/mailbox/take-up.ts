@@ -185,10 +185,11 @@ async function isInTheWay(listing: Listing, { listed, transferId }: Entry): Prom
     for (let day = 0; day < days; day++) {
       const discovered = new Date(clock.now() - day * DAY_MS);
       const values: LayoutValues = { mailbox: name, sender, trackingId, transferId, subject, discovered };
-      if (!(await inbox.hasFolder(formatLayout(layout, values), root))) continue;
+      const folder = formatLayout(layout, values);
+      if (!(await inbox.hasFolder(folder, root))) continue;
       const others = [...mailboxes.states.keys()].filter((other) => other !== mailboxIdOf(name));
       const found = others.map((mailbox) => ledger.find({ mailbox, trackingId }));
-      return (await Promise.all(found)).every((record) => record === undefined);
+      return (await Promise.all(found)).every((record) => record?.folder !== folder);
     }
   }
   return false;
