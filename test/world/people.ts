@@ -9,9 +9,9 @@ import { type ActTools, objectionToAct, submitAct, supplyPassword } from "../../
 import { findQuestion } from "../../src/operate/records.ts";
 import type { OnChange, Snapshot } from "./ground/disk.ts";
 import { Process } from "./ground/process.ts";
-import { CONSUMER } from "./judge/observer.ts";
+import { CONSUMER, type Delivered } from "./judge/observer.ts";
 import type { Happening, Loss, OrderAct } from "./plan/plan.ts";
-import { INBOX, MOVED_INBOX, OUTSIDE, STATE } from "./plan/site.ts";
+import { ACKNOWLEDGEMENTS, INBOX, MOVED_INBOX, OUTSIDE, STATE } from "./plan/site.ts";
 import type { World } from "./world.ts";
 
 const MINUTE_MS = 60_000;
@@ -136,18 +136,26 @@ export class People {
   consume(trackingId: string, how: (Happening & { kind: "consume" })["how"]): void {
     const { disk, observer } = this.#world;
     for (const delivery of observer.deliveries.filter((each) => each.trackingId === trackingId)) {
-      for (const path of [...delivery.paths]) {
-        const entry = disk.tryGet(path);
-        if (entry === undefined || (how === "pick" && entry.kind === "folder")) continue;
-        if (how !== "acknowledge") {
-          this.#take(path);
-          delivery.paths.splice(delivery.paths.indexOf(path), 1);
-        } else if (entry.kind === "folder") {
-          delivery.acknowledged.add("ok.txt");
-          disk.open(`${path}/ok.txt`, "a", 0o644, CONSUMER).close();
-        }
-        if (how === "pick") break;
-      }
+      const isFolder = (path: string) => disk.tryGet(path)?.kind === "folder";
+      const there = delivery.paths.filter((path) => disk.tryGet(path) !== undefined);
+      if (how === "take") this.#takeParts(delivery, there);
+      else if (how === "pick") this.#takeParts(delivery, there.filter((path) => !isFolder(path)).slice(0, 1));
+      else
+        this.#acknowledge(delivery, there.filter(isFolder), ACKNOWLEDGEMENTS[how === "acknowledge" ? 0 : 1]);
+    }
+  }
+
+  #takeParts({ paths }: Delivered, some: readonly string[]): void {
+    for (const path of some) {
+      this.#take(path);
+      paths.splice(paths.indexOf(path), 1);
+    }
+  }
+
+  #acknowledge({ acknowledged }: Delivered, folders: readonly string[], name: string): void {
+    if (folders.length > 0) acknowledged.add(name);
+    for (const folder of folders) {
+      this.#world.disk.open(`${folder}/${name}`, "a", 0o644, CONSUMER).close();
     }
   }
 

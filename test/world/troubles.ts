@@ -1,7 +1,7 @@
 /** What meets a daemon at a step of its disk: the step fails, or something that waits for it happens. */
 import { failure } from "./ground/disk.ts";
 import type { Process, Step } from "./ground/process.ts";
-import type { Happening } from "./plan/plan.ts";
+import type { Happening, Moment } from "./plan/plan.ts";
 import type { World } from "./world.ts";
 
 const MINUTE_MS = 60_000;
@@ -21,6 +21,7 @@ interface Trouble {
 interface Trigger {
   readonly process: Process;
   readonly inFolder: string | undefined;
+  readonly moment: Moment | undefined;
   readonly pauseMs: number;
   readonly what: Happening;
   left: number;
@@ -57,8 +58,18 @@ export class Troubles {
   }
 
   /** Something happens at one of the next steps of this process. */
-  trigger(process: Process, { inFolder, pauseMs, what, afterSteps }: Happening & { kind: "when" }): void {
-    this.#triggers.push({ process, inFolder, pauseMs, what, left: afterSteps });
+  trigger(
+    process: Process,
+    { inFolder, moment, pauseMs, what, afterSteps }: Happening & { kind: "when" },
+  ): void {
+    this.#triggers.push({ process, inFolder, moment, pauseMs, what, left: afterSteps });
+  }
+
+  /** The process begins something that others see. */
+  reached(process: Process, moment: Moment): void {
+    const waits = (each: Trigger) => each.process === process && each.moment === moment;
+    const trigger = this.#triggers.find((each) => waits(each) && each.left-- <= 0);
+    if (trigger !== undefined) this.#pull(process, trigger, moment);
   }
 
   spoilFolder(inFolder: string): void {
@@ -80,7 +91,8 @@ export class Troubles {
 
   /** Throws the system's error if this step fails. */
   meet(process: Process, step: Step): void {
-    this.#pull(process, step);
+    const trigger = this.#triggers.find((each) => isPulled(each, process, step.path));
+    if (trigger !== undefined) this.#pull(process, trigger, step.path);
     const { type, path, entry } = step;
     if (this.#badFolder !== undefined && path.includes(`/.inlet/${this.#badFolder}`)) {
       throw failure("EIO", path);
@@ -96,13 +108,11 @@ export class Troubles {
     throw failure("EIO", path);
   }
 
-  /** What waits for this step happens now. */
-  #pull(process: Process, { path }: Step): void {
+  /** What waits for this happens now. */
+  #pull(process: Process, trigger: Trigger, where: string): void {
     const { schedule } = this.#world;
-    const trigger = this.#triggers.find((each) => isPulled(each, process, path));
-    if (trigger === undefined) return;
     this.#triggers.splice(this.#triggers.indexOf(trigger), 1);
-    this.#world.note(() => `at ${path}:`);
+    this.#world.note(() => `at ${where}:`);
     this.#world.happen(trigger.what);
     if (trigger.pauseMs > 0 && process.frozenUntilMs <= schedule.nowMs) {
       process.frozenUntilMs = schedule.nowMs + trigger.pauseMs;
@@ -112,7 +122,8 @@ export class Troubles {
 
 /** Whether it happens at this step. Counts the steps before it. */
 function isPulled(trigger: Trigger, process: Process, path: string): boolean {
-  const { inFolder } = trigger;
+  const { inFolder, moment } = trigger;
+  if (moment !== undefined) return false;
   const isMet = trigger.process === process && (inFolder === undefined || path.includes(`/${inFolder}`));
   return isMet && trigger.left-- <= 0;
 }

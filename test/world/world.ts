@@ -150,7 +150,10 @@ export class World implements Ground {
       random: this.random.fork(),
       nowMs: () => this.schedule.nowMs,
     });
-    service.onRequest = (request) => this.requests.arrived(request);
+    service.onRequest = (request) => {
+      this.requests.arrived(request);
+      this.troubles.reached(request.process, request.operation);
+    };
     service.onAnswered = (request) => this.requests.answered(request);
     return service;
   }
@@ -415,6 +418,7 @@ export class World implements Ground {
     const isCheck = env["INLET_EVENT"] === "check";
     const exitCode = this.exitCodes[isCheck ? "check" : "command"];
     this.note(`${process.name} runs ${argv[0]} for ${env["INLET_TRACKING_ID"]}: exit code ${exitCode}`);
+    this.troubles.reached(process, isCheck ? "check" : "command");
     if (isCheck) this.#check(exitCode, env["INLET_FOLDER"] ?? "", env["INLET_TRACKING_ID"] ?? "");
     else this.observer.programRan(process, argv, env, exitCode === 0);
     return exitCode === 0 ? {} : { exitCode, why: `it ended with exit code ${exitCode}` };
@@ -429,8 +433,11 @@ export class World implements Ground {
 
   async post(process: Process, url: URL, body: string): Promise<{ status: number; retryAfter: undefined }> {
     const { isAway, delayMs } = this.receiver;
-    if (delayMs > 0) await new Promise<void>((resolve) => void this.schedule.after(delayMs, resolve));
     const isNotice = url.pathname === "/notify";
+    this.troubles.reached(process, isNotice ? "message" : "webhook");
+    if (delayMs > 0) await new Promise<void>((resolve) => void this.schedule.after(delayMs, resolve));
+    // Of what a dead process was sending, the receiver may have got only a part.
+    if (process.isDead && this.random.chance(0.5)) return { status: 503, retryAfter: undefined };
     if (!isNotice) this.observer.called(process, JSON.parse(body), !isAway);
     else if (!isAway) this.observer.notified(JSON.parse(body));
     return { status: isAway ? 503 : 200, retryAfter: undefined };

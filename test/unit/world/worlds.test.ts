@@ -3,7 +3,7 @@
  * in simulated worlds, always the same. `npm run explore` looks at others.
  */
 import { describe, expect, test } from "vitest";
-import { type Happening, makePlan, type Plan } from "../../world/plan/plan.ts";
+import { type Happening, happeningsOf, makePlan, type Plan } from "../../world/plan/plan.ts";
 import { runPlan } from "../../world/run.ts";
 
 /** Seeds. Three of four worlds are small. */
@@ -29,8 +29,9 @@ const NOT_YET_IN_FLEETS: ReadonlySet<Happening["kind"]> = new Set([
   "bad-folder",
 ]);
 
-function isBorne({ seed, site, happenings, isCron }: Plan): boolean {
-  const all = happenings.flatMap(({ what }) => (what.kind === "when" ? [what, what.what] : [what]));
+function isBorne(plan: Plan): boolean {
+  const { seed, site, isCron } = plan;
+  const all = happeningsOf(plan);
   return (
     isCron !== true &&
     !NOT_YET_SEEDS.has(seed) &&

@@ -1,6 +1,7 @@
 /** What must hold in every world that has come to rest. */
 import { isDelivered, isUnwanted, type TransferRecord } from "../../../src/model/record.ts";
 import { headlineOf, type Status } from "../../../src/model/status.ts";
+import { type Happening, happeningsOf } from "../plan/plan.ts";
 import { RULE_PASSWORDS, type Site, STATE } from "../plan/site.ts";
 import type { World } from "../world.ts";
 import { boxOf, commandFor, decide, fold, handoffFor } from "./expect.ts";
@@ -16,6 +17,17 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   "waiting held": "held",
   delivering: "refused",
 };
+
+/** What may make a hand-off fail, also if its program succeeds. */
+const MAY_FAIL: ReadonlySet<Happening["kind"]> = new Set([
+  "second",
+  "disk-fails",
+  "sync-fails",
+  "bad-folder",
+  "disk-full",
+  "site",
+  "receiver",
+]);
 
 /** The records of the transfers, each under its transfer-id. */
 type Known = ReadonlyMap<string, TransferRecord>;
@@ -439,11 +451,8 @@ function* checkNotices({ observer, plan }: World): Iterable<string> {
     const hasFailed = mine.some(({ programs, calls }) =>
       [...programs, ...calls].some(({ isGood }) => !isGood),
     );
-    const isDisturbed = plan.happenings.some(
-      ({ what }) =>
-        ["second", "disk-fails", "sync-fails", "bad-folder", "site", "stop", "receiver"].includes(
-          what.kind,
-        ) && what.kind !== "stop",
+    const isDisturbed = happeningsOf(plan).some(
+      (what) => MAY_FAIL.has(what.kind) || ("inSite" in what && what.inSite !== undefined),
     );
     if (kind === "handoff" && !hasFailed && !isDisturbed)
       yield `a notification says that the hand-off of ${trackingId} failed, and it did not`;

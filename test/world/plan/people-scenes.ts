@@ -6,6 +6,7 @@ import { ADDRESSES, type Site } from "./site.ts";
 import { changeIdentity, changeSite, makeKinds, reuseName, swapAcknowledgement } from "./sites.ts";
 
 const MINUTE_MS = 60_000;
+const ALL_KINDS = ["password", "quarantined", "gone", "held", "refused", "handoff", "disk"];
 
 export const PEOPLE_SCENES = {
   // The configuration
@@ -46,26 +47,49 @@ export const PEOPLE_SCENES = {
     return [...fails, at(50_000 + random.int(20_000), { kind: "site", site: changed }), ...seen, ...back];
   },
 
-  intervals: ({ random, site }) => [
+  intervals: ({ random, site: { pollSeconds = 60, ...site } }) => [
     at(20_000 + random.int(40_000), {
       kind: "site",
-      site: { ...site, pollSeconds: random.pick([20, 60, 120]) },
+      site: { ...site, pollSeconds: pollSeconds === 20 ? random.pick([60, 120]) : 20 },
     }),
-    at(6 * MINUTE_MS, { kind: "backup" }),
+    // Long enough to count polls.
+    at(5 * MINUTE_MS, { kind: "backup" }),
+  ],
+
+  /** Consumers acknowledge as the configuration said before, or as it says now. */
+  acknowledgements: ({ random, site, transfer, perhaps }) => [
+    at(30_000 + random.int(40_000), { kind: "site", site: swapAcknowledgement(site) }),
+    ...perhaps(0.6, () => at(80_000, { kind: "consume", transfer, how: "acknowledge" })),
+    ...perhaps(0.6, () => at(90_000, { kind: "consume", transfer, how: "misunderstand" })),
+  ],
+
+  /** Somebody wants other messages than before when something happens that is worth one. */
+  "kinds of messages": ({ random, site, transfer, order, perhaps }) => [
+    at(5_000 + random.int(20_000), {
+      kind: "site",
+      site: { ...site, notifyOn: site.notifyOn === undefined ? makeKinds(random) : ALL_KINDS },
+    }),
+    at(95_000, { kind: "damage", transfer, ms: 2 * MINUTE_MS }),
+    at(95_000, { kind: "arrive", transfer }),
+    ...perhaps(0.2, () => at(4 * MINUTE_MS, order("retry"))),
   ],
 
   // The operator
 
   /** Something is worth a message, which takes its time. */
-  messages: ({ random, site, transfer, kill, order, perhaps }) => {
+  messages: ({ random, site, transfer, kill, order, when, perhaps }) => {
     const slow: Happening = {
       kind: "receiver",
       isAway: random.chance(0.2),
-      ms: MINUTE_MS,
-      delayMs: random.pick([0, 4_000, 20_000]),
+      ms: 2 * MINUTE_MS,
+      delayMs: random.pick([0, 4_000, 10_000]),
     };
+    const soon = { ...kill(random.chance(0.3)), afterSteps: random.int(random.pick([4, 40])) };
     const other = random.pick<Happening>([
       kill(false),
+      when("message", soon),
+      when("message", soon),
+      when("message", { kind: "stop", downMs: 5_000 }),
       { ...kill(false, "notify"), afterSteps: random.int(20) },
       { kind: "site", site: { ...site, notifyOn: makeKinds(random) } },
       { kind: "stop", downMs: 5_000 },
@@ -73,12 +97,12 @@ export const PEOPLE_SCENES = {
     return [
       at(0, { kind: "damage", transfer, ms: 2 * MINUTE_MS }),
       at(0, slow),
-      at(random.int(40_000), other),
+      at(other.kind === "when" ? 0 : random.int(40_000), other),
       ...perhaps(0.5, () => at(MINUTE_MS, order(random.pick(["retry", "discard"])))),
     ];
   },
 
-  orders: ({ random, transfers, transfer, order, weather, perhaps }) => {
+  orders: ({ random, transfers, transfer, order, kill, weather, perhaps }) => {
     const hold = perhaps(0.4, () => at(0, { kind: "damage", transfer, ms: 50_000 }));
     const away = perhaps(0.4, () => at(80_000, { kind: "stop", downMs: 40_000 }));
     const silence = perhaps(0.2, () => at(70_000, weather("silent", { share: 1, scope: "lists" })));
@@ -102,6 +126,16 @@ export const PEOPLE_SCENES = {
       withPassword: false,
     });
     const others = transfers.length > 1 ? [at(givenMs + 500, forOther())] : [];
+    // What was accepted is not lost.
+    const end = perhaps(0.4, () =>
+      at(givenMs - 500, {
+        kind: "when",
+        inFolder: random.pick(["orders", "orders", "notes", "ledger"]),
+        afterSteps: random.int(6),
+        pauseMs: 0,
+        what: { ...kill(random.chance(0.5)), afterSteps: random.int(30) },
+      }),
+    );
     return [
       ...hold,
       ...gone,
@@ -109,6 +143,7 @@ export const PEOPLE_SCENES = {
       ...away,
       ...acts.map((action, n) => at(givenMs + n * (random.chance(0.5) ? 0 : 400), order(action))),
       ...others,
+      ...end,
     ];
   },
 
@@ -143,6 +178,23 @@ export const PEOPLE_SCENES = {
     ];
   },
 
+  /** A service locks a transfer after wrong passwords, and people supply more. */
+  locks: ({ random, transfer, weather, perhaps }) => {
+    const supplied = (isRight: boolean): Happening => ({ kind: "password", transfer, isRight });
+    const times = [40_000, 100_000, 4 * MINUTE_MS, 9 * MINUTE_MS, 14 * MINUTE_MS];
+    return [
+      ...times.map((ms) => at(ms + random.int(30_000), supplied(random.chance(0.2)))),
+      ...perhaps(0.2, () => at(random.int(MINUTE_MS), weather("lossy", { scope: "transfers" }))),
+    ];
+  },
+
+  /** Several mailboxes received the same transfer, and look for its password at the same time. */
+  "co-recipients": ({ random, transfer, make, perhaps }) => [
+    ...perhaps(0.7, () => at(0, { kind: "slow-disk", upToMs: random.pick([20, 200]), ms: MINUTE_MS })),
+    ...perhaps(0.4, () => at(random.int(MINUTE_MS), make(random.pick(["weather", "kill", "vanish"])))),
+    ...perhaps(0.4, () => at(50_000, { kind: "password", transfer, isRight: random.chance(0.6) })),
+  ],
+
   twins: ({ random, transfer, perhaps }) => [
     at(30_000 + random.int(30_000), {
       kind: "password",
@@ -154,11 +206,44 @@ export const PEOPLE_SCENES = {
   ],
 
   damage: ({ random, transfer, order, perhaps }) => [
-    at(0, { kind: "damage", transfer, ms: random.int(3) * MINUTE_MS + 20_000 }),
-    ...perhaps(0.6, () =>
-      at(90_000 + random.int(MINUTE_MS), order(random.pick(["retry", "release", "release"]))),
-    ),
+    at(0, { kind: "damage", transfer, ms: random.int(4) * MINUTE_MS + 20_000 }),
+    ...perhaps(0.8, () => at(80_000 + random.int(20_000), order(random.pick(["retry", "retry", "release"])))),
+    ...perhaps(0.3, () => at(130_000, order(random.pick(["retry", "release", "discard"])))),
   ],
+
+  /** An order, or something else that decides, meets the end of a round, or what follows it. */
+  crossed: ({ random, site, transfer, transfers, order, make, when, perhaps }) => {
+    const moments = ["information", "files", "file", "zip", "checksums", "check", "command"] as const;
+    const folders = ["staging", "quarantine", "ledger", "attempts", "placements", "notes", "outbox"];
+    const cause = random.weighted({ damage: 3, check: 1, none: 2, held: 1 });
+    const causes: Readonly<Record<typeof cause, readonly Happening[]>> = {
+      damage: [{ kind: "damage", transfer, ms: 40_000 }],
+      check: [{ kind: "check", exitCode: 1, ms: 40_000, spoils: false }],
+      none: [],
+      held: [],
+    };
+    const other = (): Happening =>
+      random.weighted({ order: 4, vanish: 1, site: 1, password: 1, consume: 1 }) === "order"
+        ? order(random.pick(["discard", "discard", "release", "retry", "retry"]))
+        : make(random.pick(["vanish", "site", "password", "consume"]));
+    const cross = (): Happening =>
+      random.chance(0.4)
+        ? when(random.pick(moments), other())
+        : {
+            kind: "when",
+            inFolder: random.pick(folders),
+            afterSteps: random.int(6),
+            pauseMs: 0,
+            what: other(),
+          };
+    const number = transfers.length > 1 ? 1 + random.int(2) : 1;
+    return [
+      at(0, { kind: "slow-disk", upToMs: random.pick([100, 400, 1_500]), ms: 100_000 }),
+      ...causes[cause].map((what) => at(0, what)),
+      ...Array.from({ length: number }, () => at(random.int(2_000), cross())),
+      ...perhaps(0.3, () => at(random.int(60_000), { kind: "site", site })),
+    ];
+  },
 
   // Programs, consumers and others
 
@@ -172,6 +257,27 @@ export const PEOPLE_SCENES = {
     at(0, make(random.pick(["command", "receiver"]))),
     ...perhaps(0.5, () => at(soonMs(), make(random.pick(["kill", "site", "stop", "disk-fails"])))),
   ],
+
+  /** Something happens exactly while a program runs, or a message is on its way. */
+  "during a program": ({ random, site, taste, transfer, kill, order, when, make, perhaps }) => {
+    const moment = random.weighted({ command: 4, webhook: 1, check: 2, message: 1 });
+    const what = random.pick<Happening>([
+      { kind: "stop", downMs: random.int(20_000) },
+      { kind: "stop", downMs: random.int(20_000) },
+      { ...kill(random.chance(0.4)), afterSteps: random.int(20) },
+      { kind: "disk-full", ms: MINUTE_MS },
+      { kind: "bad-folder", inFolder: "outbox", ms: MINUTE_MS },
+      { kind: "disk-fails", afterSteps: 0, times: 2, inFolder: "outbox" },
+      { kind: "site", site: changeSite(random, site, taste) },
+      { kind: "consume", transfer, how: random.pick(["take", "acknowledge"]) },
+      order(random.pick(["retry", "discard", "redeliver"])),
+    ]);
+    return [
+      at(0, when(moment, what, random.int(2))),
+      ...perhaps(0.3, () => at(0, make(random.pick(["command", "receiver", "check"])))),
+      ...perhaps(0.2, () => at(0, { kind: "slow-disk", upToMs: 400, ms: MINUTE_MS })),
+    ];
+  },
 
   consumers: ({ random, make, soonMs, perhaps }) => {
     if (random.chance(0.4)) {
@@ -198,21 +304,29 @@ export const PEOPLE_SCENES = {
   /** Content has to lie somewhere for a while: in quarantine, or in a stage that waits for its check. */
   tamper: ({ random, site, transfer, order, perhaps }) => {
     const where = random.pick(["quarantine", "staging", "staging"] as const);
-    const hold: Happening =
-      where === "quarantine"
-        ? { kind: "damage", transfer, ms: MINUTE_MS }
-        : { kind: "check", exitCode: random.pick([75, 1]), ms: 2 * MINUTE_MS, spoils: false };
+    if (where === "quarantine") {
+      return [
+        at(0, { kind: "damage", transfer, ms: MINUTE_MS }),
+        at(70_000, { kind: "tamper", transfer, where }),
+        at(130_000, order(random.pick(["release", "release", "retry"]))),
+      ];
+    }
     // Without a check, nothing else looks at the content again.
-    const inSite = random.chance(0.5) ? { inSite: { ...site, hasCheck: false } } : {};
-    const stop =
-      where === "staging" ? perhaps(0.7, () => at(65_000, { kind: "stop", downMs: 20_000, ...inSite })) : [];
+    const inSite = random.chance(0.6) ? { inSite: { ...site, hasCheck: false } } : {};
     return [
-      at(0, hold),
-      at(70_000, { kind: "tamper", transfer, where }),
-      ...stop,
-      at(130_000, order(random.pick(["release", "release", "retry"]))),
+      at(0, { kind: "check", exitCode: random.pick([75, 75, 1]), ms: 2 * MINUTE_MS, spoils: false }),
+      at(65_000, { kind: "stop", downMs: 20_000, ...inSite }),
+      at(68_000, { kind: "tamper", transfer, where }),
+      ...perhaps(0.3, () => at(130_000, order(random.pick(["release", "retry"])))),
     ];
   },
+
+  /** The check gives no verdict, spoils what it looked at, and is configured no longer. */
+  "check ends": ({ random, site, perhaps }) => [
+    at(0, { kind: "check", exitCode: 75, ms: 3 * MINUTE_MS, spoils: random.chance(0.8) }),
+    at(10_000 + random.int(50_000), { kind: "site", site: { ...site, hasCheck: false } }),
+    ...perhaps(0.3, () => at(100_000, { kind: "site", site })),
+  ],
 } satisfies Record<string, MakeScene>;
 
 /** Another spelling of the same service. */

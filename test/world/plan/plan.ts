@@ -2,10 +2,19 @@
 
 import { Random } from "../ground/random.ts";
 import type { WatchMood } from "../ground/watches.ts";
+import type { Operation } from "../service/requests.ts";
 import { makeHabits } from "./habits.ts";
 import { isEarly, makeHappening, makeTaste, type Taste } from "./happenings.ts";
 import { makeTransfer } from "./mail.ts";
-import { fitHabits, fitSite, makeScene, pickScene, withTwins } from "./scenes.ts";
+import {
+  countTransfers,
+  fitHabits,
+  fitSite,
+  fitTransfers,
+  makeScene,
+  pickScene,
+  type Scene,
+} from "./scenes.ts";
 import type { SentTransfer, ServiceHabits, Weather } from "./sent.ts";
 import { BOX, INBOX, PLAIN, PLAIN_BOX, SECOND_BOX, type Site } from "./site.ts";
 import { makeSite } from "./sites.ts";
@@ -16,6 +25,9 @@ export const UNREST_MS = 8 * MINUTE_MS;
 const SMALL_UNREST_MS = MINUTE_MS;
 /** From the last of them to peace. */
 const AFTER_MS = 20_000;
+
+/** What a daemon does to others: it runs a program, sends something, or asks a service for something. */
+export type Moment = "check" | "command" | "webhook" | "message" | Operation;
 
 export type OrderAct = "retry" | "release" | "discard" | "redeliver" | "grant";
 
@@ -38,12 +50,13 @@ export type Happening =
   | { readonly kind: "bad-site"; readonly ms: number }
   /**
    * Something happens exactly when the daemon has done so many more steps in one folder of ours, or in any; the daemon then
-   * pauses, so that it happens in between.
+   * pauses, so that it happens in between. With a moment, it happens at the next one of these, after so many others.
    */
   | {
       readonly kind: "when";
       readonly afterSteps: number;
       readonly inFolder: string | undefined;
+      readonly moment?: Moment;
       readonly pauseMs: number;
       readonly what: Happening;
     }
@@ -111,7 +124,11 @@ export type Happening =
       readonly isRight: boolean;
       readonly isCommon?: boolean;
     }
-  | { readonly kind: "consume"; readonly transfer: number; readonly how: "take" | "acknowledge" | "pick" }
+  | {
+      readonly kind: "consume";
+      readonly transfer: number;
+      readonly how: "take" | "acknowledge" | "misunderstand" | "pick";
+    }
   /** A consumer puts something else in place of what Inlet wrote into the inbox, and will read again. */
   | { readonly kind: "replace"; readonly transfer: number; readonly by: "huge" | "pipe" | "link" | "nothing" }
   /** A consumer takes each delivery in the moment in which it appears. */
@@ -131,6 +148,8 @@ export interface PlannedHappening {
 
 export interface Plan {
   readonly seed: number;
+  /** What a small world is about. */
+  readonly scene?: Scene;
   /** How each service differs from others. Missing: not at all. */
   readonly habits?: readonly ServiceHabits[];
   /** How long disturbances last. Missing: as usual. */
@@ -146,38 +165,41 @@ export interface Plan {
   readonly happenings: readonly PlannedHappening[];
 }
 
+/** All that happens, also what waits for a moment. */
+export function happeningsOf({ happenings }: Plan): Happening[] {
+  return happenings.flatMap(({ what }) => (what.kind === "when" ? [what, what.what] : [what]));
+}
+
 /** Three of four worlds are small. */
 export function makePlan(seed: number): Plan {
   return seed % 4 === 0 ? makeWholePlan(seed) : makeSmallPlan(seed);
 }
 
-/** One or two transfers, and one fault with what it needs to matter. */
-export function makeSmallPlan(seed: number): Plan {
+/** One or two transfers, and one fault with what it needs to matter. `wanted`: the scene, whatever the seed says. */
+export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const random = new Random(seed);
   const taste = makeTaste(random);
-  const scene = pickScene(random);
+  const drawn = pickScene(random);
+  const scene = wanted ?? drawn;
   const site = fitSite(scene, random, makeSite(random, taste));
   if (scene === "archives") Object.assign(taste, { archives: 0.9 });
-  const made = makeTransfers(
-    random,
-    scene === "long list" ? 4 + random.int(4) : 1 + random.int(2),
-    site,
-    taste,
-  );
-  const transfers = scene === "twins" ? withTwins(random, made) : made;
+  const made = makeTransfers(random, countTransfers(scene, random), site, taste);
+  const transfers = fitTransfers(scene, random, site, made);
   const happenings = makeScene(scene, random, site, transfers, taste);
   const habits = makeHabits(random, 0.15).map((each) => fitHabits(scene, random, each));
   const watches = makeWatches(random);
   const isCron = !site.isShared && random.chance(0.08);
-  const early = transfers.map((_, transfer) => ({
-    // Most are there before what disturbs them. In a long list the last one comes late.
-    atMs: scene === "long list" && transfer === 0 ? 100_000 : random.chance(0.7) ? 0 : random.int(MINUTE_MS),
-    what: { kind: "arrive", transfer } as const,
-  }));
+  // Most are there before what disturbs them. Some scenes say when.
+  const isLate = new Set(happenings.flatMap(({ what }) => (what.kind === "arrive" ? [what.transfer] : [])));
+  const early = transfers.keys().flatMap((transfer) => {
+    const atMs = random.chance(0.7) ? 0 : random.int(MINUTE_MS);
+    return isLate.has(transfer) ? [] : [{ atMs, what: { kind: "arrive", transfer } as const }];
+  });
   const ends = happenings.map(({ atMs, what }) => atMs + ("ms" in what ? what.ms : 0));
   const unrestMs = Math.max(SMALL_UNREST_MS, ...ends.map((ms) => ms + AFTER_MS));
   return {
     seed,
+    scene,
     isSmall: true,
     unrestMs,
     habits,

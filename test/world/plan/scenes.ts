@@ -6,8 +6,18 @@ import { PEOPLE_SCENES } from "./people-scenes.ts";
 import type { PlannedHappening } from "./plan.ts";
 import type { SentTransfer, ServiceHabits } from "./sent.ts";
 import { type MakeScene, makeSetting } from "./setting.ts";
-import { PLAIN_BOX, PROGRAMS, SECOND_BOX, type Site, THIRD_BOX } from "./site.ts";
+import {
+  ACKNOWLEDGEMENTS,
+  PLAIN_BOX,
+  PROGRAMS,
+  type RawHandoff,
+  SECOND_BOX,
+  type Site,
+  THIRD_BOX,
+} from "./site.ts";
 import { TROUBLE_SCENES } from "./trouble-scenes.ts";
+
+const MINUTE_MS = 60_000;
 
 /** Their weights. */
 const SCENES = {
@@ -19,14 +29,17 @@ const SCENES = {
   site: 3,
   identity: 3,
   rules: 3,
-  moments: 6,
-  slow: 7,
+  moments: 5,
+  slow: 5,
+  crossed: 6,
   "two workers": 4,
   lies: 4,
   "slow download": 3,
   archives: 3,
   messages: 4,
-  intervals: 1,
+  "kinds of messages": 2,
+  intervals: 1.5,
+  acknowledgements: 2,
   "long list": 2,
   "bad folder": 2,
   "bad site": 1,
@@ -42,15 +55,19 @@ const SCENES = {
   rest: 2,
   damage: 3,
   tamper: 4,
-  check: 4,
-  "hand-off": 4,
+  check: 3,
+  "check ends": 1.5,
+  "hand-off": 3,
+  "during a program": 6,
   orders: 7,
-  passwords: 6,
+  passwords: 5,
+  locks: 4,
+  "co-recipients": 2,
   consumers: 4,
   queue: 3,
 } as const;
 
-type Scene = keyof typeof SCENES;
+export type Scene = keyof typeof SCENES;
 
 const MAKERS: Readonly<Record<Scene, MakeScene>> = { ...TROUBLE_SCENES, ...PEOPLE_SCENES };
 
@@ -80,9 +97,30 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
     case "second":
       return { ...site, isShared: false };
     case "check":
+    case "check ends":
       return { ...site, hasCheck: true };
     case "tamper":
-      return { ...site, hasCheck: random.chance(0.5) };
+      return { ...site, hasCheck: random.chance(0.8) };
+    case "intervals":
+      return { ...site, pollSeconds: random.pick([20, 120, 120]) };
+    case "kinds of messages":
+      return random.chance(0.5) ? { ...site, notifyOn: ["disk"] } : site;
+    case "acknowledgements":
+      return {
+        ...site,
+        handoff: { ...acknowledged(handoff), acknowledgement: random.pick(ACKNOWLEDGEMENTS) },
+      };
+    case "locks":
+      return { ...site, passwordAttempts: random.pick([1, 2, 2, 3]) };
+    case "rest":
+      return { ...site, isShared: random.chance(0.1) };
+    case "co-recipients":
+      return {
+        ...site,
+        boxes: [...boxes.slice(0, 1), { ...PLAIN_BOX, email: SECOND_BOX, service: boxes[0]?.service ?? 0 }],
+      };
+    case "during a program":
+      return { ...site, handoff: random.chance(0.8) ? command : handoff, hasCheck: random.chance(0.4) };
     case "lies":
       return random.chance(0.4) ? { ...site, maxBytes: 150 + random.int(300) } : site;
     case "archives":
@@ -110,14 +148,64 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
   }
 }
 
+/** Without what an acknowledgement cannot be combined with. */
+function acknowledged({ command, webhook, keep, unpack }: RawHandoff): RawHandoff {
+  return {
+    ...(command && { command }),
+    ...(webhook && { webhook }),
+    ...(keep && { keep }),
+    ...(unpack && { unpack }),
+  };
+}
+
 export function fitHabits(scene: Scene, random: Random, habits: ServiceHabits): ServiceHabits {
-  if (scene === "long list") return { ...habits, pageCap: 1 };
-  if (scene !== "passwords" || random.chance(0.5)) return habits;
-  return { ...habits, onWrong: makeLock(random) };
+  switch (scene) {
+    case "long list":
+      return { ...habits, pageCap: 1 };
+    case "locks":
+      return {
+        ...habits,
+        onWrong: { ...makeLock(random), after: 2, lockMs: (2 + random.int(8)) * MINUTE_MS },
+      };
+    case "passwords":
+      return random.chance(0.3) ? { ...habits, onWrong: makeLock(random) } : habits;
+    default:
+      return habits;
+  }
+}
+
+export function countTransfers(scene: Scene, random: Random): number {
+  if (scene === "long list") return 5 + random.int(3);
+  if (scene === "rest") return 2 + random.int(2);
+  return 1 + random.int(2);
+}
+
+/** What senders send, as far as the scene needs it. */
+export function fitTransfers(
+  scene: Scene,
+  random: Random,
+  { boxes }: Site,
+  made: readonly SentTransfer[],
+): readonly SentTransfer[] {
+  const first = boxes[0]?.service ?? 0;
+  const all = boxes.filter(({ service }) => service === first).map(({ email }) => email);
+  switch (scene) {
+    case "twins":
+      return withTwins(random, made);
+    case "locks":
+      // Nobody knows it before a person supplies it.
+      return made.map((each, at) => ({ ...each, password: `Secret-${at}` }));
+    case "co-recipients":
+      return made.map((each) => ({ ...each, service: first, recipients: all }));
+    case "rest":
+      return made.map((each) => ({ ...each, service: first, recipients: all.slice(0, 1) }));
+    default:
+      return made;
+  }
 }
 
 /** The two services have a transfer of the same tracking-id, for the same people. */
-export function withTwins(random: Random, [first, ...others]: readonly SentTransfer[]): SentTransfer[] {
+function withTwins(random: Random, [first, ...others]: readonly SentTransfer[]): SentTransfer[] {
   if (first === undefined) return [];
   const twin = {
     ...first,

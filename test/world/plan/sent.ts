@@ -1,5 +1,6 @@
 /** What senders send in a world, and how its services differ and behave. Plain data: a plan holds it. */
 import type { TransferState } from "../../../src/model/transfer.ts";
+import type { Operation } from "../service/requests.ts";
 
 export interface SentFile {
   readonly id: string;
@@ -110,6 +111,8 @@ export interface Weather {
   /** The share of requests that it applies to. */
   readonly share: number;
   readonly scope?: "lists" | "transfers";
+  /** It applies to this operation only. */
+  readonly about?: Operation;
   /** The value of `Retry-After`. Missing: none. */
   readonly retryAfter?: string;
 }

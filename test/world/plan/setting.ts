@@ -1,7 +1,7 @@
 /** What all scenes are made of: the world in which one is played, and what often happens in it. */
 import type { Random } from "../ground/random.ts";
 import { makeHappening, type Taste } from "./happenings.ts";
-import type { Happening, OrderAct, PlannedHappening } from "./plan.ts";
+import type { Happening, Moment, OrderAct, PlannedHappening } from "./plan.ts";
 import type { Mood, SentTransfer, Weather } from "./sent.ts";
 import type { Site } from "./site.ts";
 
@@ -42,6 +42,15 @@ export function makeSetting(random: Random, site: Site, transfers: readonly Sent
       service: transfers[transfer]?.service ?? 0,
       weather: { mood, share: random.pick([0.3, 0.7, 1]), ...more },
       ms: (1 + random.int(4)) * MINUTE_MS,
+    }),
+    /** At the next one of these moments, or after some others. */
+    when: (moment: Moment, what: Happening, afterSteps = 0): Happening => ({
+      kind: "when",
+      moment,
+      afterSteps,
+      inFolder: undefined,
+      pauseMs: 0,
+      what,
     }),
     /** In this share of the worlds. `make` draws only then. */
     perhaps: (share: number, make: () => PlannedHappening): readonly PlannedHappening[] =>

@@ -37,6 +37,9 @@ export const PROGRAMS = {
   check: "/bin/check",
 } as const;
 
+/** The names that configurations of worlds give to it. */
+export const ACKNOWLEDGEMENTS = ["ok.txt", "seen.txt"] as const;
+
 export type Action = "deliver" | "hold" | "ignore";
 
 export interface RawRoute {

@@ -17,13 +17,16 @@ import {
   THIRD_BOX,
 } from "./site.ts";
 
+/** Of rules. */
+const NAMES = Array.from({ length: 6 }, (_, number) => `rule-${number}`);
+
 export function makeSite(random: Random, taste: Taste): Site {
   const box = (email: string, service: number): Box => {
     const routes = Array.from({ length: random.int(3) }, () => makeRoute(random, taste));
     return {
       email,
       service,
-      routes: email === BOX ? routes : routes.slice(2),
+      routes: withNames(email === BOX ? routes : routes.slice(2)),
       otherwise: random.weighted({ deliver: 7, ignore: 1, hold: 1 }),
       knowsPassword: random.chance(taste.knowsPassword),
       ...(random.chance(0.15) ? { handoff: { command: [PROGRAMS[email as typeof BOX]] } } : {}),
@@ -102,6 +105,20 @@ function makeRoute(random: Random, taste: Taste): RawRoute {
     {},
   ]);
   return { ...(name === undefined ? {} : { name }), ...when, ...then };
+}
+
+/** A name for each that needs one, and each name once: the program refuses other configurations. */
+function withNames(routes: readonly RawRoute[]): RawRoute[] {
+  const taken = new Set<string>();
+  const free = () => NAMES.find((name) => !taken.has(name)) ?? "rule";
+  return routes.map((route) => {
+    const { name, handoff, inbox, layout } = route;
+    const isNeeded = handoff !== undefined || inbox !== undefined || layout !== undefined;
+    if (name === undefined && !isNeeded) return route;
+    const own = name === undefined || taken.has(name) ? free() : name;
+    taken.add(own);
+    return { ...route, name: own };
+  });
 }
 
 /** Another configuration, which differs in one respect. */
@@ -210,8 +227,8 @@ export function changeIdentity(random: Random, site: Site): Site {
 }
 
 function withBoxAt(site: Site, at: number, more: Partial<Box>): Site {
-  const box = site.boxes[at] as Box;
-  return { ...site, boxes: site.boxes.with(at, { ...box, ...more }) };
+  const box = { ...(site.boxes[at] as Box), ...more };
+  return { ...site, boxes: site.boxes.with(at, { ...box, routes: withNames(box.routes) }) };
 }
 
 export function swapAcknowledgement(site: Site): Site {

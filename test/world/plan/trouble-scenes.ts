@@ -2,7 +2,7 @@
 import type { Random } from "../ground/random.ts";
 import { FOLDERS, SYNCED } from "./happenings.ts";
 import type { Happening, Loss } from "./plan.ts";
-import { MOODS } from "./sent.ts";
+import { MOODS, type Weather } from "./sent.ts";
 import { at, type MakeScene } from "./setting.ts";
 import { MOVED_INBOX } from "./site.ts";
 import { changeSite } from "./sites.ts";
@@ -122,7 +122,18 @@ export const TROUBLE_SCENES = {
     ];
   },
 
-  clock: ({ random, make }) => {
+  clock: ({ random, make, weather, kill, perhaps }) => {
+    // What begins to wait while the clock is wrong, waits no longer than it may.
+    if (random.chance(0.4)) {
+      const days = random.pick([2, 10, -2]);
+      return [
+        at(0, { kind: "clock", byMs: days * 24 * 60 * MINUTE_MS, ms: 100_000 }),
+        at(0, weather(random.pick(["failing", "away", "silent"]), { scope: "transfers", share: 1 })),
+        ...perhaps(0.7, () =>
+          at(110_000, random.chance(0.5) ? kill(false) : { kind: "stop", downMs: 5_000 }),
+        ),
+      ];
+    }
     const clock = at(random.int(MINUTE_MS), make("clock"));
     if (random.chance(0.4)) return [clock];
     const others = ["weather", "check", "command", "damage", "stop"] as const;
@@ -142,18 +153,35 @@ export const TROUBLE_SCENES = {
   },
 
   /** The service asks for a pause. */
-  rest: ({ random, weather }) => {
-    const pauses = ["30", "1800", "86400", "Fri, 01 Jan 2038 00:00:00 GMT", "999999999999", "soon"];
-    return [at(random.int(20_000), weather("limiting", { retryAfter: random.pick(pauses) }))];
+  rest: ({ random, transfers, weather }) => {
+    const pauses = ["30", "600", "1800", "86400", "Fri, 01 Jan 2038 00:00:00 GMT", "999999999999", "soon"];
+    if (random.chance(0.3))
+      return [at(random.int(20_000), weather("limiting", { retryAfter: random.pick(pauses) }))];
+    // The others come while it rests.
+    const limiting = weather("limiting", { retryAfter: random.pick(["120", "300", "1800"]), share: 1 });
+    return [
+      at(4_000, { ...limiting, weather: { ...limiting.weather, scope: "transfers" }, ms: 5 * MINUTE_MS }),
+      ...transfers.keys().map((transfer) =>
+        at(transfer === 0 ? 5_000 : 6_000 + random.int(random.pick([2_000, 2 * MINUTE_MS])), {
+          kind: "arrive",
+          transfer,
+        }),
+      ),
+    ];
   },
 
   "long list": ({ transfer, make, perhaps }) => [
+    // Listed behind all others, which are settled by then.
+    at(100_000, { kind: "arrive", transfer: 0 }),
     ...perhaps(0.5, () => at(90_000, { kind: "return", transfer })),
     ...perhaps(0.3, () => at(60_000, make("weather"))),
   ],
 
   lies: ({ random, weather, order, perhaps }) => [
-    at(0, weather("lying", { scope: "transfers", share: random.pick([0.2, 0.4, 0.7]) })),
+    at(
+      0,
+      weather("lying", { scope: "transfers", share: random.pick([0.3, 0.7, 1]), ...perhapsAbout(random) }),
+    ),
     ...perhaps(0.4, () => at(100_000, order(random.pick(["retry", "release"])))),
   ],
 
@@ -176,6 +204,12 @@ export const TROUBLE_SCENES = {
   archives: ({ random, make }) =>
     random.chance(0.5) ? [] : [at(0, make(random.pick(["kill", "damage", "check", "weather"])))],
 } satisfies Record<string, MakeScene>;
+
+/** Mostly of one operation: what the others say shows it. */
+function perhapsAbout(random: Random): Partial<Weather> {
+  const operations = ["information", "files", "files", "file", "zip", "checksums", "checksums"] as const;
+  return random.chance(0.7) ? { about: random.pick(operations) } : {};
+}
 
 function makeLoss(random: Random): Loss {
   const what = random.weighted({ work: 1, state: 1, both: 2, inbox: 2, all: 1 });

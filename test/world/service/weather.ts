@@ -19,7 +19,7 @@ const MOOD_OPERATIONS: Readonly<Partial<Record<Mood, readonly Operation[]>>> = {
   forgetful: ["list"],
   cutting: ["list"],
   stripping: ["list"],
-  lying: ["files", "file", "zip", "checksums"],
+  lying: ["information", "files", "file", "zip", "checksums"],
 };
 
 /** Whether the connection for this request fails. */
@@ -28,12 +28,12 @@ export function isAway({ mood, scope, share }: Weather, path: string, random: Ra
 }
 
 export function drawMood(
-  { mood, scope, share }: Weather,
+  { mood, scope, share, about }: Weather,
   { operation, path }: RequestEntry,
   random: Random,
 ): Mood | undefined {
   if (mood === "fine" || mood === "away") return undefined;
-  const limits = MOOD_OPERATIONS[mood];
+  const limits = about === undefined ? MOOD_OPERATIONS[mood] : [about];
   const meets = isInScope(scope, areaOf(path)) && (limits === undefined || limits.includes(operation));
   return meets && random.chance(share) ? mood : undefined;
 }
