@@ -1,5 +1,6 @@
 /** What happens in a world: one function for each kind of happening. */
 import type { Daemon } from "./daemons.ts";
+import { PROGRAM_MS } from "./ground/process.ts";
 import type { Happening } from "./plan/plan.ts";
 import { FINE, type StoredTransfer } from "./plan/sent.ts";
 import type { World } from "./world.ts";
@@ -138,6 +139,13 @@ const ACTS: { readonly [Kind in Happening["kind"]]: Act<Happening & { readonly k
     endProgram(world, "check", exitCode, ms);
   },
   command: (world, { exitCode, ms }) => endProgram(world, "command", exitCode, ms),
+  "slow-programs": (world, { upToMs, ms }) => {
+    world.calm.disturb(ms + upToMs);
+    world.longestProgramMs = upToMs;
+    world.schedule.after(ms, () => {
+      world.longestProgramMs = PROGRAM_MS;
+    });
+  },
   receiver: ({ receiver, calm, schedule }, { isAway, delayMs = 0, ms }) => {
     calm.disturb(ms + MINUTE_MS);
     Object.assign(receiver, { isAway, delayMs });
@@ -156,6 +164,7 @@ export function endAll(world: World): void {
   const { disk, services, store, exitCodes, receiver, troubles } = world;
   troubles.end();
   world.slowStepMs = 0;
+  world.longestProgramMs = PROGRAM_MS;
   world.wallOffsetMs = 0;
   world.people.isGreedy = false;
   disk.isFull = false;

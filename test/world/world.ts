@@ -11,7 +11,7 @@ import type { TransferRecord } from "../../src/model/record.ts";
 import { type Daemon, Daemons } from "./daemons.ts";
 import { SharedStore } from "./engine/store.ts";
 import { SimulatedDisk } from "./ground/disk.ts";
-import { type Ground, Process, START_MS, type Step } from "./ground/process.ts";
+import { type Ground, PROGRAM_MS, Process, START_MS, type Step } from "./ground/process.ts";
 import { Random } from "./ground/random.ts";
 import { Schedule } from "./ground/schedule.ts";
 import type { WatchMood } from "./ground/watches.ts";
@@ -80,6 +80,7 @@ export class World implements Ground {
   areLocksBroken = false;
   /** How long a step of the disk takes at most; 0: as usual. */
   slowStepMs = 0;
+  longestProgramMs = PROGRAM_MS;
   readonly exitCodes = { check: 0, command: 0 };
   /** The check spoils content of which it gives no verdict. */
   doesCheckSpoil = true;

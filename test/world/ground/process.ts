@@ -28,6 +28,8 @@ export interface Ground {
   bootedMs?: number;
   /** How long a step of the disk takes at most, if that is longer than usual. */
   slowStepMs?: number;
+  /** How long a program runs at most, if that is longer than usual. */
+  longestProgramMs?: number;
   /** Throws the system's error if this step fails. */
   disturb(process: Process, step: Step): void;
   runProgram(process: Process, program: ProgramStart): Promise<Partial<ProgramEnd>>;
@@ -78,6 +80,8 @@ const OWN_GROUP = process.getegid?.() ?? 0;
 
 /** How long a step of the disk takes. Most of them take no time, so that worlds are quick. */
 const STEP_MS = 3;
+/** How long a program runs at most. */
+export const PROGRAM_MS = 2_000;
 
 export class Process implements Owner, Machine {
   isDead = false;
@@ -183,7 +187,7 @@ export class Process implements Owner, Machine {
   async runProgram(program: ProgramStart, _killMs: number, signal: AbortSignal): Promise<ProgramEnd> {
     const nothing = { output: "", stdout: Buffer.alloc(0), firstLine: { stdout: "", stderr: "" } };
     const begun = this.#ground.runProgram(this, program);
-    await this.#wait(this.#random.int(2_000));
+    await this.#waitUnless(signal, this.#random.int(this.#ground.longestProgramMs ?? PROGRAM_MS));
     if (signal.aborted) return { exitCode: undefined, why: "it was stopped", ...nothing };
     return { exitCode: 0, why: undefined, ...nothing, ...(await begun) };
   }
@@ -199,6 +203,20 @@ export class Process implements Owner, Machine {
   /** Resolves after this time, unless the process is dead by then. */
   wait(ms: number): Promise<void> {
     return this.#wait(ms);
+  }
+
+  async #waitUnless(signal: AbortSignal, ms: number): Promise<void> {
+    if (signal.aborted) return;
+    const { schedule } = this.#ground;
+    const waiting = Promise.withResolvers<void>();
+    const planned = schedule.after(ms, waiting.resolve, this);
+    const end = () => {
+      schedule.cancel(planned);
+      this.nextTurn().then(waiting.resolve);
+    };
+    signal.addEventListener("abort", end, { once: true });
+    await waiting.promise;
+    signal.removeEventListener("abort", end);
   }
 
   #wait(ms: number): Promise<void> {

@@ -1,12 +1,14 @@
 /** What must hold in every world that has come to rest. */
 import { isDelivered, isUnwanted, type TransferRecord } from "../../../src/model/record.ts";
 import { headlineOf, type Status } from "../../../src/model/status.ts";
-import { type Happening, happeningsOf } from "../plan/plan.ts";
 import { RULE_PASSWORDS, type Site, STATE } from "../plan/site.ts";
 import type { World } from "../world.ts";
 import { boxOf, commandFor, decide, fold, handoffFor } from "./expect.ts";
 import { findWrongFigures } from "./figures.ts";
+import { mayFailByItself } from "./hand-offs.ts";
 import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
+
+const MINUTE_MS = 60_000;
 
 /** How a transfer that needs a person is notified of. */
 const NOTICE_OF: Readonly<Record<string, string>> = {
@@ -17,17 +19,6 @@ const NOTICE_OF: Readonly<Record<string, string>> = {
   "waiting held": "held",
   delivering: "refused",
 };
-
-/** What may make a hand-off fail, also if its program succeeds. */
-const MAY_FAIL: ReadonlySet<Happening["kind"]> = new Set([
-  "second",
-  "disk-fails",
-  "sync-fails",
-  "bad-folder",
-  "disk-full",
-  "site",
-  "receiver",
-]);
 
 /** The records of the transfers, each under its transfer-id. */
 type Known = ReadonlyMap<string, TransferRecord>;
@@ -230,9 +221,10 @@ function* checkVisible(
   );
   if (!isShown) yield `I7: ${what} is ${key}, and status does not show it`;
   const kind = NOTICE_OF[key];
-  const isWanted = observer.timeline.every(
-    ({ site }) => site.notifyOn === undefined || site.notifyOn.includes(kind ?? ""),
-  );
+  // What somebody wants now was perhaps not wanted when it became so.
+  const end = observer.ends.get(observer.keyOf(record));
+  const sites = observer.sitesSince(end === undefined ? 0 : end.atMs - MINUTE_MS);
+  const isWanted = sites.every(({ notifyOn }) => notifyOn === undefined || notifyOn.includes(kind ?? ""));
   const isTold = observer.notices.some((each) => each.kind === kind && each.trackingId === trackingId);
   if (kind !== undefined && isWanted && !isTold) yield `I7: ${what} is ${key}, and nobody was notified`;
 }
@@ -441,9 +433,11 @@ function* checkKept(
 }
 
 /** Each notification is about something that was so, and of a kind that somebody wants. */
-function* checkNotices({ observer, plan }: World): Iterable<string> {
+function* checkNotices({ observer, calm, plan }: World): Iterable<string> {
   for (const { kind, trackingId, atMs } of observer.notices) {
-    const sites = observer.sitesSince(atMs - 5 * 60_000);
+    // It may have been on its way, or a daemon may not have been able to apply the configuration.
+    const isSoon = !calm.wasDisturbed(atMs - MINUTE_MS);
+    const sites = observer.sitesSince(atMs - (isSoon ? 1 : 5) * MINUTE_MS);
     if (sites.every(({ notifyOn }) => notifyOn !== undefined && !notifyOn.includes(kind)))
       yield `a notification of ${kind}, which nobody wants`;
     if (trackingId === undefined) continue;
@@ -451,10 +445,7 @@ function* checkNotices({ observer, plan }: World): Iterable<string> {
     const hasFailed = mine.some(({ programs, calls }) =>
       [...programs, ...calls].some(({ isGood }) => !isGood),
     );
-    const isDisturbed = happeningsOf(plan).some(
-      (what) => MAY_FAIL.has(what.kind) || ("inSite" in what && what.inSite !== undefined),
-    );
-    if (kind === "handoff" && !hasFailed && !isDisturbed)
+    if (kind === "handoff" && !hasFailed && !mayFailByItself(plan))
       yield `a notification says that the hand-off of ${trackingId} failed, and it did not`;
   }
 }

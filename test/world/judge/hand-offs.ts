@@ -1,11 +1,33 @@
 /** Judges what follows a delivery: each program and each call is that of its rule, gets right facts, and is not repeated. */
+import type { DaemonEvent } from "../../../src/model/events.ts";
 import type { Process } from "../ground/process.ts";
+import { type Happening, happeningsOf, type Plan } from "../plan/plan.ts";
 import { PROGRAMS } from "../plan/site.ts";
 import type { World } from "../world.ts";
 import { commandFor } from "./expect.ts";
 import type { Delivered, Observer, Run } from "./observer.ts";
 
 const MINUTE_MS = 60_000;
+
+/** What may make a hand-off fail, also if its program succeeds. */
+const FAILURES: ReadonlySet<Happening["kind"]> = new Set([
+  "second",
+  "disk-fails",
+  "sync-fails",
+  "bad-folder",
+  "disk-full",
+  "site",
+  "receiver",
+  "replace",
+  "tamper",
+]);
+
+/** A hand-off may fail although its program, or who is called, does not. */
+export function mayFailByItself(plan: Plan): boolean {
+  return happeningsOf(plan).some(
+    (what) => FAILURES.has(what.kind) || ("inSite" in what && what.inSite !== undefined),
+  );
+}
 
 export class HandOffs {
   readonly #observer: Observer;
@@ -49,6 +71,21 @@ export class HandOffs {
     this.#checkOwner(delivery, "webhook", "common");
     this.#checkRepetition(delivery.calls, process, `the webhook of ${delivery.trackingId}`);
     delivery.calls.push({ atMs: this.#nowMs, isGood, process });
+  }
+
+  /** What is reported of a hand-off, for logs, notifications and metrics, is what happened. */
+  reported(event: DaemonEvent): void {
+    if (event.type !== "handoff-failed" && event.type !== "handoff-succeeded") return;
+    const { trackingId, round } = event.delivered;
+    const { deliveries } = this.#observer;
+    const runs = deliveries
+      .filter((each) => each.trackingId === trackingId && each.round === round)
+      .flatMap(({ programs, calls }) => (event.step === "command" ? programs : calls));
+    const isGood = event.type === "handoff-succeeded";
+    if (runs.some((each) => each.isGood === isGood) || (!isGood && mayFailByItself(this.#world.plan))) return;
+    this.#observer.violate(
+      `I7: the ${event.step} of ${trackingId} is reported as ${isGood ? "good" : "failed"}, and was not`,
+    );
   }
 
   /** Its id is the same in every attempt, and no other delivery has it. */

@@ -177,6 +177,7 @@ export class Observer {
   emitted(event: DaemonEvent): void {
     if (FREQUENT.has(event.type)) return;
     if (event.type === "transfer-changed") this.#count(event.record);
+    this.#handOffs.reported(event);
     if (event.type === "archive-left") this.#decisions.archiveLeft(this.keyOf(event.record));
     if (event.type === "operator-acted" && event.trackingId !== undefined)
       this.#acted(event.act, event.mailbox, event.trackingId);

@@ -32,6 +32,7 @@ const KINDS: Readonly<Record<Happening["kind"], number>> = {
   tamper: 1,
   check: 4,
   command: 1,
+  "slow-programs": 1,
   receiver: 1,
   order: 7,
   password: 3,
@@ -249,6 +250,11 @@ const MAKERS: { readonly [Kind in Happening["kind"]]: (draw: Draw) => Happening 
       spoils: random.chance(0.5),
     }),
     command: ({ random, ms }) => ({ kind: "command", exitCode: random.pick([0, 1]), ms }),
+    "slow-programs": ({ random, ms }) => ({
+      kind: "slow-programs",
+      upToMs: random.pick([10_000, 40_000]),
+      ms,
+    }),
     receiver: ({ random, ms }) => ({
       kind: "receiver",
       isAway: random.chance(0.7),

@@ -1,6 +1,6 @@
 /** Scenes about people: they change the configuration, give orders and passwords, take deliveries, and change bytes. */
 import type { Random } from "../ground/random.ts";
-import type { Happening, OrderAct } from "./plan.ts";
+import type { Happening, Moment, OrderAct } from "./plan.ts";
 import { at, type MakeScene } from "./setting.ts";
 import { ADDRESSES, type Site } from "./site.ts";
 import { changeIdentity, changeSite, makeKinds, reuseName, swapAcknowledgement } from "./sites.ts";
@@ -260,8 +260,16 @@ export const PEOPLE_SCENES = {
 
   /** Something happens exactly while a program runs, or a message is on its way. */
   "during a program": ({ random, site, taste, transfer, kill, order, when, make, perhaps }) => {
-    const moment = random.weighted({ command: 4, webhook: 1, check: 2, message: 1 });
+    const usual = site.handoff.command !== undefined ? "command" : "message";
+    const moment = random.pick<Moment>([
+      usual,
+      usual,
+      usual,
+      site.handoff.webhook !== undefined ? "webhook" : usual,
+      site.hasCheck ? "check" : usual,
+    ]);
     const what = random.pick<Happening>([
+      { kind: "stop", downMs: random.int(20_000) },
       { kind: "stop", downMs: random.int(20_000) },
       { kind: "stop", downMs: random.int(20_000) },
       { ...kill(random.chance(0.4)), afterSteps: random.int(20) },
@@ -273,7 +281,8 @@ export const PEOPLE_SCENES = {
       order(random.pick(["retry", "discard", "redeliver"])),
     ]);
     return [
-      at(0, when(moment, what, random.int(2))),
+      at(0, when(moment, what, random.chance(0.2) ? 1 : 0)),
+      ...perhaps(0.6, () => at(0, { kind: "slow-programs", upToMs: 40_000, ms: 2 * MINUTE_MS })),
       ...perhaps(0.3, () => at(0, make(random.pick(["command", "receiver", "check"])))),
       ...perhaps(0.2, () => at(0, { kind: "slow-disk", upToMs: 400, ms: MINUTE_MS })),
     ];

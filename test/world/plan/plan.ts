@@ -107,6 +107,8 @@ export type Happening =
   | { readonly kind: "tamper"; readonly transfer: number; readonly where: "quarantine" | "staging" | "inbox" }
   | { readonly kind: "check"; readonly exitCode: number; readonly ms: number; readonly spoils: boolean }
   | { readonly kind: "command"; readonly exitCode: number; readonly ms: number }
+  /** Programs run for up to `upToMs`. */
+  | { readonly kind: "slow-programs"; readonly upToMs: number; readonly ms: number }
   | { readonly kind: "receiver"; readonly isAway: boolean; readonly ms: number; readonly delayMs?: number }
   | {
       readonly kind: "order";
