@@ -237,6 +237,7 @@ export class Daemons {
     const { firsts, requests, observer } = this.#world;
     if (event.type === "disk-failed") daemon.diskTrouble = event.fault.code;
     if (event.type === "disk-recovered") daemon.diskTrouble = undefined;
+    if (event.type === "operator-acted") this.#world.troubles.reached(process, "order");
     if (!firsts.has(event.type)) firsts.set(event.type, process.steps);
     if (event.type === "transfer-changed" && event.record.state === "delivered") {
       requests.delivered(event.record.trackingId);

@@ -91,9 +91,10 @@ const ACTS: { readonly [Kind in Happening["kind"]]: Act<Happening & { readonly k
       disk.isFull = false;
     });
   },
-  "slow-disk": (world, { upToMs, ms }) => {
+  "slow-disk": (world, { upToMs, ms, inFolder }) => {
     world.calm.disturb(ms + MINUTE_MS);
     world.slowStepMs = upToMs;
+    world.slowFolder = inFolder;
     world.schedule.after(ms, () => {
       world.slowStepMs = 0;
     });

@@ -80,6 +80,8 @@ export class World implements Ground {
   areLocksBroken = false;
   /** How long a step of the disk takes at most; 0: as usual. */
   slowStepMs = 0;
+  /** Only steps in this folder of ours are slow. */
+  slowFolder: string | undefined;
   longestProgramMs = PROGRAM_MS;
   readonly exitCodes = { check: 0, command: 0 };
   /** The check spoils content of which it gives no verdict. */

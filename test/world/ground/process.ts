@@ -28,6 +28,8 @@ export interface Ground {
   bootedMs?: number;
   /** How long a step of the disk takes at most, if that is longer than usual. */
   slowStepMs?: number;
+  /** Only steps in this folder of ours are slow. */
+  slowFolder?: string | undefined;
   /** How long a program runs at most, if that is longer than usual. */
   longestProgramMs?: number;
   /** Throws the system's error if this step fails. */
@@ -253,7 +255,7 @@ export class Process implements Owner, Machine {
       this.frozenUntilMs = schedule.nowMs + this.freezeMs;
       if (mayFreeze) this.thawsAt ??= step.path;
     }
-    const { slowStepMs = 0 } = this.#ground;
+    const slowStepMs = this.#slowMs(step);
     const isLater = this.frozenUntilMs > schedule.nowMs || slowStepMs > 0;
     if (isLater || this.#random.chance(0.25)) return this.#stepLater(step, Math.max(STEP_MS, slowStepMs));
     try {
@@ -263,6 +265,11 @@ export class Process implements Owner, Machine {
     }
     // What happened before this step has stopped the process.
     return this.frozenUntilMs > schedule.nowMs ? this.#wait(0) : undefined;
+  }
+
+  #slowMs({ path }: Step): number {
+    const { slowStepMs = 0, slowFolder } = this.#ground;
+    return slowFolder === undefined || path.includes(`/${slowFolder}`) ? slowStepMs : 0;
   }
 
   async #stepLater(step: Step, upToMs: number): Promise<void> {

@@ -69,8 +69,11 @@ export class Calm {
     return Math.max(0, ...[...this.#spans, ...mine].map(({ untilMs }) => untilMs));
   }
 
-  /** Whether anything but jumps of the clock ever happened to a service. */
+  /** Whether anything but jumps of the clock, starts and changes of the configuration ever happened to a service. */
   isUntouched(service: number): boolean {
-    return this.#spans.length === 0 && !this.#weather.some((each) => each.service === service);
+    return (
+      this.#spans.every(({ fromMs, untilMs }) => fromMs === untilMs) &&
+      !this.#weather.some((each) => each.service === service)
+    );
   }
 }

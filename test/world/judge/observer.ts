@@ -96,7 +96,7 @@ export class Observer {
   readonly violations: string[] = [];
   readonly deliveries: Delivered[] = [];
   readonly orders: GivenOrder[] = [];
-  readonly supplies: { record: TransferRecord; isRight: boolean; isCommon: boolean }[] = [];
+  readonly supplies: { atMs: number; record: TransferRecord; isRight: boolean; isCommon: boolean }[] = [];
   readonly notices: { atMs: number; kind: string; trackingId: string | undefined; isOver: boolean }[] = [];
   readonly traps: { trackingId: string; number: number }[] = [];
   /** Every configuration, and since when it is in force. */
@@ -284,7 +284,7 @@ export class Observer {
   }
 
   supplied(record: TransferRecord, isRight: boolean, isCommon: boolean): void {
-    this.supplies.push({ record, isRight, isCommon });
+    this.supplies.push({ atMs: this.#nowMs, record, isRight, isCommon });
   }
 
   siteApplied(site: Site): void {

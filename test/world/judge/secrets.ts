@@ -210,7 +210,9 @@ export class Requests {
     const isWanted = observer.orders.some(
       (order) => order.record.trackingId === trackingId && order.atMs >= knownMs - SECOND_MS,
     );
-    const isSupplied = observer.supplies.some(({ record }) => record.trackingId === trackingId);
+    const isSupplied = observer.supplies.some(
+      (each) => each.record.trackingId === trackingId && each.atMs >= knownMs - SECOND_MS,
+    );
     if (!isWanted && !isSupplied && !calm.wasDisturbed(knownMs - RECORD_MS))
       this.#violate(`I3: ${trackingId} is locked, and was asked for before its time`);
   }

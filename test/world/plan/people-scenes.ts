@@ -82,9 +82,9 @@ export const PEOPLE_SCENES = {
       kind: "receiver",
       isAway: random.chance(0.2),
       ms: 2 * MINUTE_MS,
-      delayMs: random.pick([0, 4_000, 10_000]),
+      delayMs: random.pick([0, 4_000, 25_000]),
     };
-    const soon = { ...kill(random.chance(0.3)), afterSteps: random.int(random.pick([4, 40])) };
+    const soon = { ...kill(random.chance(0.3)), afterSteps: random.int(random.pick([4, 40, 100])) };
     const other = random.pick<Happening>([
       kill(false),
       when("message", soon),
@@ -102,7 +102,7 @@ export const PEOPLE_SCENES = {
     ];
   },
 
-  orders: ({ random, transfers, transfer, order, kill, weather, perhaps }) => {
+  orders: ({ random, transfers, transfer, order, kill, weather, when, perhaps }) => {
     const hold = perhaps(0.4, () => at(0, { kind: "damage", transfer, ms: 50_000 }));
     const away = perhaps(0.4, () => at(80_000, { kind: "stop", downMs: 40_000 }));
     const silence = perhaps(0.2, () => at(70_000, weather("silent", { share: 1, scope: "lists" })));
@@ -128,13 +128,11 @@ export const PEOPLE_SCENES = {
     const others = transfers.length > 1 ? [at(givenMs + 500, forOther())] : [];
     // What was accepted is not lost.
     const end = perhaps(0.4, () =>
-      at(givenMs - 500, {
-        kind: "when",
-        inFolder: random.pick(["orders", "orders", "notes", "ledger"]),
-        afterSteps: random.int(6),
-        pauseMs: 0,
-        what: { ...kill(random.chance(0.5)), afterSteps: random.int(30) },
-      }),
+      at(givenMs - 500, when("order", { ...kill(random.chance(0.7)), afterSteps: random.int(80) })),
+    );
+    // Then nothing comes of it at once.
+    const trouble = perhaps(0.4, () =>
+      at(givenMs - 1_000, weather(random.pick(["slow", "away"]), { share: 1, scope: "transfers" })),
     );
     return [
       ...hold,
@@ -143,6 +141,7 @@ export const PEOPLE_SCENES = {
       ...away,
       ...acts.map((action, n) => at(givenMs + n * (random.chance(0.5) ? 0 : 400), order(action))),
       ...others,
+      ...trouble,
       ...end,
     ];
   },
@@ -162,7 +161,7 @@ export const PEOPLE_SCENES = {
       ...perhaps(0.5, () =>
         at(
           random.int(20_000),
-          weather(random.pick(["lossy", "failing", "silent", "foreign"]), { scope: "transfers" }),
+          weather(random.pick(["lossy", "failing", "silent", "foreign", "slow"]), { scope: "transfers" }),
         ),
       ),
       ...perhaps(0.3, () =>
@@ -189,8 +188,8 @@ export const PEOPLE_SCENES = {
   },
 
   /** Several mailboxes received the same transfer, and look for its password at the same time. */
-  "co-recipients": ({ random, transfer, make, perhaps }) => [
-    ...perhaps(0.7, () => at(0, { kind: "slow-disk", upToMs: random.pick([20, 200]), ms: MINUTE_MS })),
+  "co-recipients": ({ random, transfer, make, weather, perhaps }) => [
+    ...perhaps(0.8, () => at(0, weather("slow", { share: 1, scope: "transfers" }))),
     ...perhaps(0.4, () => at(random.int(MINUTE_MS), make(random.pick(["weather", "kill", "vanish"])))),
     ...perhaps(0.4, () => at(50_000, { kind: "password", transfer, isRight: random.chance(0.6) })),
   ],
@@ -212,19 +211,18 @@ export const PEOPLE_SCENES = {
   ],
 
   /** An order, or something else that decides, meets the end of a round, or what follows it. */
-  crossed: ({ random, site, transfer, transfers, order, make, when, perhaps }) => {
+  crossed: ({ random, site, transfer, transfers, order, make, weather, when, perhaps }) => {
     const moments = ["information", "files", "file", "zip", "checksums", "check", "command"] as const;
     const folders = ["staging", "quarantine", "ledger", "attempts", "placements", "notes", "outbox"];
-    const cause = random.weighted({ damage: 3, check: 1, none: 2, held: 1 });
+    const cause = random.weighted({ damage: 4, check: 1, none: 2 });
     const causes: Readonly<Record<typeof cause, readonly Happening[]>> = {
       damage: [{ kind: "damage", transfer, ms: 40_000 }],
       check: [{ kind: "check", exitCode: 1, ms: 40_000, spoils: false }],
       none: [],
-      held: [],
     };
     const other = (): Happening =>
       random.weighted({ order: 4, vanish: 1, site: 1, password: 1, consume: 1 }) === "order"
-        ? order(random.pick(["discard", "discard", "release", "retry", "retry"]))
+        ? order(random.pick(["discard", "discard", "discard", "release", "retry"]))
         : make(random.pick(["vanish", "site", "password", "consume"]));
     const cross = (): Happening =>
       random.chance(0.4)
@@ -237,8 +235,14 @@ export const PEOPLE_SCENES = {
             what: other(),
           };
     const number = transfers.length > 1 ? 1 + random.int(2) : 1;
+    const slow: Happening = {
+      kind: "slow-disk",
+      upToMs: random.pick([100, 400, 1_500]),
+      ms: 100_000,
+      inFolder: random.chance(0.4) ? random.pick(folders) : undefined,
+    };
     return [
-      at(0, { kind: "slow-disk", upToMs: random.pick([100, 400, 1_500]), ms: 100_000 }),
+      at(0, random.chance(0.3) ? weather("slow", { share: 1 }) : slow),
       ...causes[cause].map((what) => at(0, what)),
       ...Array.from({ length: number }, () => at(random.int(2_000), cross())),
       ...perhaps(0.3, () => at(random.int(60_000), { kind: "site", site })),

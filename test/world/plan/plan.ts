@@ -9,6 +9,7 @@ import { makeTransfer } from "./mail.ts";
 import {
   countTransfers,
   fitHabits,
+  fitLimits,
   fitSite,
   fitTransfers,
   makeScene,
@@ -26,8 +27,8 @@ const SMALL_UNREST_MS = MINUTE_MS;
 /** From the last of them to peace. */
 const AFTER_MS = 20_000;
 
-/** What a daemon does to others: it runs a program, sends something, or asks a service for something. */
-export type Moment = "check" | "command" | "webhook" | "message" | Operation;
+/** What others see of a daemon: it runs a program, sends something, takes up an order, or asks a service for something. */
+export type Moment = "check" | "command" | "webhook" | "message" | "order" | Operation;
 
 export type OrderAct = "retry" | "release" | "discard" | "redeliver" | "grant";
 
@@ -91,8 +92,13 @@ export type Happening =
       readonly inFolder?: string | undefined;
     }
   | { readonly kind: "disk-full"; readonly ms: number }
-  /** Each step takes up to `upToMs`. */
-  | { readonly kind: "slow-disk"; readonly upToMs: number; readonly ms: number }
+  /** Each step takes up to `upToMs`; with a folder of ours, only those in it. */
+  | {
+      readonly kind: "slow-disk";
+      readonly upToMs: number;
+      readonly ms: number;
+      readonly inFolder?: string | undefined;
+    }
   /** Nothing in this folder of ours can be read or written. */
   | { readonly kind: "bad-folder"; readonly inFolder: string; readonly ms: number }
   | { readonly kind: "clock"; readonly byMs: number; readonly ms: number }
@@ -183,10 +189,11 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const taste = makeTaste(random);
   const drawn = pickScene(random);
   const scene = wanted ?? drawn;
-  const site = fitSite(scene, random, makeSite(random, taste));
+  const basic = fitSite(scene, random, makeSite(random, taste));
   if (scene === "archives") Object.assign(taste, { archives: 0.9 });
-  const made = makeTransfers(random, countTransfers(scene, random), site, taste);
-  const transfers = fitTransfers(scene, random, site, made);
+  const made = makeTransfers(random, countTransfers(scene, random), basic, taste);
+  const transfers = fitTransfers(scene, random, basic, made);
+  const site = fitLimits(scene, random, basic, transfers);
   const happenings = makeScene(scene, random, site, transfers, taste);
   const habits = makeHabits(random, 0.15).map((each) => fitHabits(scene, random, each));
   const watches = makeWatches(random);

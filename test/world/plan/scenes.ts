@@ -121,19 +121,15 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
       };
     case "during a program":
       return { ...site, handoff: random.chance(0.8) ? command : handoff, hasCheck: random.chance(0.4) };
-    case "lies":
-      return random.chance(0.4) ? { ...site, maxBytes: 150 + random.int(300) } : site;
     case "archives":
       return {
         ...site,
-        handoff: { ...handoff, unpack: random.pick(["instead", "beside"] as const) },
-        maxBytes: 400 + random.int(900),
+        handoff: { ...handoff, unpack: random.pick(["instead", "beside", "beside"] as const) },
       };
     case "orders":
     case "slow":
-      return random.chance(0.4)
-        ? { ...site, boxes: boxes.map((box) => ({ ...box, otherwise: "hold" as const, routes: [] })) }
-        : site;
+    case "crossed":
+      return random.chance(0.4) ? withHold(random, site) : site;
     case "hand-off":
     case "rules":
     case "identity":
@@ -146,6 +142,14 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
     default:
       return site;
   }
+}
+
+/** Everything is held, as soon as it is listed or when its files are known. */
+function withHold(random: Random, site: Site): Site {
+  const held = random.chance(0.5)
+    ? { otherwise: "hold" as const, routes: [] }
+    : { routes: [{ file: "*", action: "hold" as const }] };
+  return { ...site, boxes: site.boxes.map((box) => ({ ...box, ...held })) };
 }
 
 /** Without what an acknowledgement cannot be combined with. */
@@ -163,15 +167,18 @@ export function fitHabits(scene: Scene, random: Random, habits: ServiceHabits): 
     case "long list":
       return { ...habits, pageCap: 1 };
     case "locks":
-      return {
-        ...habits,
-        onWrong: { ...makeLock(random), after: 2, lockMs: (2 + random.int(8)) * MINUTE_MS },
-      };
+      return { ...habits, onWrong: makeShortLock(random) };
     case "passwords":
       return random.chance(0.3) ? { ...habits, onWrong: makeLock(random) } : habits;
     default:
       return habits;
   }
+}
+
+/** It may say that it is shorter than it is. */
+function makeShortLock(random: Random): NonNullable<ServiceHabits["onWrong"]> {
+  const says = random.chance(0.6) ? { saysUntil: true, saysMs: 1_000 + random.int(20_000) } : {};
+  return { ...makeLock(random), after: 2, lockMs: (2 + random.int(8)) * MINUTE_MS, ...says };
 }
 
 export function countTransfers(scene: Scene, random: Random): number {
@@ -202,6 +209,25 @@ export function fitTransfers(
     default:
       return made;
   }
+}
+
+/** Limits matter where they are near to what is sent, or to what is unpacked from it. */
+export function fitLimits(
+  scene: Scene,
+  random: Random,
+  site: Site,
+  [transfer]: readonly SentTransfer[],
+): Site {
+  const isWanted = scene === "archives" || (scene === "lies" && random.chance(0.4));
+  if (!isWanted || transfer === undefined) return site;
+  const sent = sizeOf(transfer.files);
+  const unpacked = sizeOf(transfer.files.flatMap(({ members }) => members ?? []));
+  const [least, most] = scene === "lies" ? [0.5 * sent, 1.2 * sent] : [0.8 * sent, 1.1 * (sent + unpacked)];
+  return { ...site, maxBytes: Math.max(50, Math.round(least + random.next() * (most - least))) };
+}
+
+function sizeOf(files: readonly { readonly bytes: Buffer }[]): number {
+  return files.reduce((sum, { bytes }) => sum + bytes.length, 0);
 }
 
 /** The two services have a transfer of the same tracking-id, for the same people. */

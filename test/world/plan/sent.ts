@@ -76,7 +76,7 @@ export interface ServiceHabits {
 /**
  * How a service behaves now. `fine`: as it should. The others apply to a share of the requests, and `scope` limits them.
  * - `away`: a connection is refused, or not made in time. `silent`: no answer, or only the first half of a file; the service
- *   may have acted. `dripping`: an answer of a byte every few seconds.
+ *   may have acted. `dripping`: an answer of a byte every few seconds. `slow`: an answer after some seconds.
  * - `failing`: 5xx, its own or an intermediary's; the service may have acted. `limiting`: 429 or 503 with `retryAfter`.
  * - `foreign`: an HTML page with 200 or 503.
  * - `firewall`: 403 without its format. `confused`: an error in its own format about something else (400 1002, 500 5000).
@@ -91,6 +91,7 @@ export const MOODS = [
   "away",
   "silent",
   "dripping",
+  "slow",
   "failing",
   "limiting",
   "foreign",

@@ -4,7 +4,7 @@ import { FOLDERS, SYNCED } from "./happenings.ts";
 import type { Happening, Loss } from "./plan.ts";
 import { MOODS, type Weather } from "./sent.ts";
 import { at, type MakeScene } from "./setting.ts";
-import { MOVED_INBOX } from "./site.ts";
+import { MOVED_INBOX, type Site } from "./site.ts";
 import { changeSite } from "./sites.ts";
 
 const MINUTE_MS = 60_000;
@@ -122,15 +122,16 @@ export const TROUBLE_SCENES = {
     ];
   },
 
-  clock: ({ random, make, weather, kill, perhaps }) => {
+  clock: ({ random, transfers, make, weather, kill, perhaps }) => {
     // What begins to wait while the clock is wrong, waits no longer than it may.
     if (random.chance(0.4)) {
-      const days = random.pick([2, 10, -2]);
+      const days = random.pick([2, 10, 10, -2]);
       return [
-        at(0, { kind: "clock", byMs: days * 24 * 60 * MINUTE_MS, ms: 100_000 }),
+        at(0, { kind: "clock", byMs: days * 24 * 60 * MINUTE_MS, ms: 45_000 }),
+        ...transfers.keys().map((transfer) => at(0, { kind: "arrive", transfer })),
         at(0, weather(random.pick(["failing", "away", "silent"]), { scope: "transfers", share: 1 })),
-        ...perhaps(0.7, () =>
-          at(110_000, random.chance(0.5) ? kill(false) : { kind: "stop", downMs: 5_000 }),
+        ...perhaps(0.8, () =>
+          at(40_000, random.chance(0.3) ? kill(false) : { kind: "stop", downMs: 20_000 }),
         ),
       ];
     }
@@ -177,10 +178,14 @@ export const TROUBLE_SCENES = {
     ...perhaps(0.3, () => at(60_000, make("weather"))),
   ],
 
-  lies: ({ random, weather, order, perhaps }) => [
+  lies: ({ random, site, weather, order, perhaps }) => [
     at(
       0,
-      weather("lying", { scope: "transfers", share: random.pick([0.3, 0.7, 1]), ...perhapsAbout(random) }),
+      weather("lying", {
+        scope: "transfers",
+        share: random.pick([0.3, 0.7, 1]),
+        ...perhapsAbout(random, site),
+      }),
     ),
     ...perhaps(0.4, () => at(100_000, order(random.pick(["retry", "release"])))),
   ],
@@ -206,7 +211,8 @@ export const TROUBLE_SCENES = {
 } satisfies Record<string, MakeScene>;
 
 /** Mostly of one operation: what the others say shows it. */
-function perhapsAbout(random: Random): Partial<Weather> {
+function perhapsAbout(random: Random, { maxBytes }: Site): Partial<Weather> {
+  if (maxBytes !== undefined && random.chance(0.6)) return { about: random.pick(["information", "files"]) };
   const operations = ["information", "files", "files", "file", "zip", "checksums", "checksums"] as const;
   return random.chance(0.7) ? { about: random.pick(operations) } : {};
 }

@@ -20,6 +20,8 @@ export interface Outcome {
   readonly cutAt?: "head" | number;
   /** Nothing follows after so many bytes of the body. */
   readonly stallsAt?: number;
+  /** It begins so much later. */
+  readonly delayMs?: number;
   /** One byte every few seconds. */
   readonly isDripping?: boolean;
 }

@@ -151,7 +151,7 @@ class Exchange implements Dispatcher.DispatchController {
       return;
     }
     const passedMs = network.schedule.nowMs - this.#sentMs;
-    const answerMs = service.random.int(TRAVEL_MS);
+    const answerMs = service.random.int(TRAVEL_MS) + (outcome.delayMs ?? 0);
     const isSilent = outcome.answer === undefined && outcome.cutAt === undefined;
     if (isSilent || passedMs + answerMs > timeoutMs) {
       this.#later(Math.max(0, timeoutMs - passedMs), () => this.fail(new errors.HeadersTimeoutError()));

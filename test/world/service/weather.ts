@@ -14,6 +14,9 @@ export interface Acts {
   refuse(reason: RefusalName, headers?: Readonly<Record<string, string>>): Answer;
 }
 
+/** The longest pause before an answer that is late. */
+const SLOW_MS = 10_000;
+
 /** Moods that only some operations know. */
 const MOOD_OPERATIONS: Readonly<Partial<Record<Mood, readonly Operation[]>>> = {
   forgetful: ["list"],
@@ -54,6 +57,8 @@ export function outcomeOf(entry: RequestEntry, acts: Acts): Outcome {
       return beSilent(entry, acts);
     case "dripping":
       return { entry, answer: acts.answer(), isDripping: true };
+    case "slow":
+      return { entry, answer: acts.answer(), delayMs: random.int(SLOW_MS) };
     case "lossy":
       return lose(entry, acts);
     case "failing":
