@@ -2,7 +2,7 @@
  * Explores worlds: `npm run explore -- --minutes N --seed S`. Prints the first world that fails, with what happened in it, and
  * the smallest part of its plan that still fails. `--all` prints the seed of each that fails instead, `--check` those of its
  * standard input, and `--mutants` tells how soon worlds find mistakes in the program. `--size small` or `--size whole` (from a
- * seed that four divides) runs worlds of one kind.
+ * seed that four divides) runs worlds of one kind, and `--scene NAME` small ones of one scene.
  */
 import { parseArgs } from "node:util";
 
@@ -16,6 +16,7 @@ const { values } = parseArgs({
     mutants: { type: "boolean" },
     only: { type: "string" },
     size: { type: "string" },
+    scene: { type: "string" },
     jobs: { type: "string" },
   },
 });
@@ -45,7 +46,11 @@ function numberIn(option: "seed" | "minutes" | "worlds" | "jobs", otherwise: num
 
 async function exploreUntilFailure(first: number, minutes: number, worlds: number): Promise<void> {
   const plans = await import("./plan/plan.ts");
-  const makePlan = values.size === "small" ? plans.makeSmallPlan : plans.makePlan;
+  const { isScene } = await import("./plan/scenes.ts");
+  const { scene } = values;
+  if (scene !== undefined && !isScene(scene)) refuse(`--scene: there is no scene called ${scene}`);
+  const isSmall = values.size === "small" || scene !== undefined;
+  const makePlan = (seed: number) => (isSmall ? plans.makeSmallPlan(seed, scene) : plans.makePlan(seed));
   const step = values.size === "whole" ? 4 : 1;
   const { runPlan, shrink } = await import("./run.ts");
   const startedMs = performance.now();
@@ -65,7 +70,8 @@ async function exploreUntilFailure(first: number, minutes: number, worlds: numbe
     print(smallest.log.join("\n"));
     print(smallest.violations.join("\n"));
     const size = values.size === undefined ? "" : ` --size ${values.size}`;
-    print(`Run it again: npm run explore -- --seed ${seed} --worlds 1${size}`);
+    const played = scene === undefined ? "" : ` --scene "${scene}"`;
+    print(`Run it again: npm run explore -- --seed ${seed} --worlds 1${size}${played}`);
     printRate(count + 1, tookMs);
     process.exitCode = 1;
     return;
@@ -80,8 +86,12 @@ function printRate(count: number, tookMs: number): void {
 if (values.size !== undefined && values.size !== "small" && values.size !== "whole") {
   refuse(`--size: ${values.size} is neither small nor whole`);
 }
-if (values.size !== undefined && (values.all || values.check || values.mutants)) {
-  refuse("--size cannot be combined with --all, --check and --mutants");
+if (values.scene !== undefined && values.size === "whole") refuse("--scene: a whole world has no scene");
+if (
+  (values.size !== undefined || values.scene !== undefined) &&
+  (values.all || values.check || values.mutants)
+) {
+  refuse("--size and --scene cannot be combined with --all, --check and --mutants");
 }
 const minutes = numberIn("minutes", values.mutants ? 2 : 1);
 const worlds = numberIn("worlds", MAX_SAFE_INTEGER);

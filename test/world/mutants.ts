@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { ROOT } from "../support/root.ts";
-import type { SeedReport } from "./seeds.ts";
+import type { Begun, SeedReport } from "./seeds.ts";
 
 const FOLDER = join(import.meta.dirname, "mutations");
 const NAME = /^(\d\d)-[a-z0-9-]+\.patch$/;
@@ -65,7 +65,7 @@ export async function applyPatch(folder: string, path: string, how?: "check"): P
 export interface MutantsOptions {
   /** The first one that is tried for each mutation. */
   readonly seed: number;
-  /** For each mutation. */
+  /** Of processor time, for each mutation. */
   readonly minutes: number;
   /** Mutations that are tried at once. */
   readonly jobs: number;
@@ -76,6 +76,7 @@ export interface MutantsOptions {
 interface Row {
   readonly mutation: Mutation;
   readonly worlds: number;
+  /** Of processor time. */
   readonly seconds: number;
   /** The seed that finds it, with the first violation. */
   readonly found?: { readonly seed: number; readonly violation: string };
@@ -137,25 +138,26 @@ async function tryMutation(
   const folder = await copyTree(original);
   try {
     await applyPatch(folder, mutation.path);
-    const startedMs = performance.now();
-    const leftMinutes = () => minutes - (performance.now() - startedMs) / 60_000;
+    let spent = 0;
     let next = first;
     // A process that has crashed is followed by another one.
-    while (leftMinutes() > 0) {
-      const explorer = new Explorer(folder, ["--all", "--seed", `${next}`, "--minutes", `${leftMinutes()}`]);
+    while (spent < minutes * 60 - 1) {
+      const left = `${minutes - spent / 60}`;
+      const explorer = new Explorer(folder, ["--all", "--seed", `${next}`, "--minutes", left]);
       try {
         for await (const { seed, violations } of explorer.reports()) {
           if ((await reference.violationsOf(seed)).length > 0) continue;
-          const seconds = (performance.now() - startedMs) / 1_000;
+          const seconds = spent + explorer.seconds;
           const [violation = ""] = violations;
           return { mutation, worlds: seed - first + 1, seconds, found: { seed, violation } };
         }
       } finally {
         explorer.kill();
       }
+      spent += explorer.seconds;
       next = Math.max(next, (explorer.seed ?? next) + 1);
     }
-    return { mutation, worlds: next - first, seconds: (performance.now() - startedMs) / 1_000 };
+    return { mutation, worlds: next - first, seconds: spent };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -169,6 +171,8 @@ class Explorer {
   #stderr = "";
   /** Of the world that runs, or ran last. */
   seed: number | undefined;
+  /** The processor time that it has spent. */
+  seconds = 0;
   readonly #over: Promise<unknown>;
 
   constructor(folder: string, args: readonly string[]) {
@@ -178,8 +182,9 @@ class Explorer {
       stdio: [...stdio],
     });
     this.#over = once(this.#child, "close");
-    this.#child.on("message", (seed) => {
-      this.seed = Number(seed);
+    this.#child.on("message", (begun: Begun) => {
+      this.seed = begun.seed;
+      this.seconds = begun.seconds;
       this.#expectWithin(LONGEST_WORLD_MS);
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
@@ -200,7 +205,7 @@ class Explorer {
   }
 
   /** What the process reports; at last, if it has not ended well, that as a violation of its last seed. */
-  async *reports(): AsyncGenerator<Pick<SeedReport, "seed" | "violations">, void, undefined> {
+  async *reports(): AsyncGenerator<SeedReport, void, undefined> {
     const { stdout } = this.#child;
     if (stdout === null) return;
     for await (const line of createInterface({ input: stdout })) yield JSON.parse(line) as SeedReport;

@@ -17,7 +17,7 @@ import {
   type Scene,
 } from "./scenes.ts";
 import type { SentTransfer, ServiceHabits, Weather } from "./sent.ts";
-import { BOX, INBOX, PLAIN, PLAIN_BOX, SECOND_BOX, type Site } from "./site.ts";
+import { BOX, INBOX, PLAIN, PLAIN_BOX, RULE_PASSWORDS, SECOND_BOX, type Site } from "./site.ts";
 import { makeSite } from "./sites.ts";
 
 const MINUTE_MS = 60_000;
@@ -189,10 +189,13 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const taste = makeTaste(random);
   const drawn = pickScene(random);
   const scene = wanted ?? drawn;
-  const basic = fitSite(scene, random, makeSite(random, taste));
+  // Otherwise most transfers would never be received, and nothing could happen to them.
+  const isPlain = scene !== "passwords" && random.chance(0.65);
+  const drawnSite = makeSite(random, taste);
+  const basic = fitSite(scene, random, isPlain ? withKnownPasswords(drawnSite) : drawnSite);
   if (scene === "archives") Object.assign(taste, { archives: 0.9 });
   const made = makeTransfers(random, countTransfers(scene, random), basic, taste);
-  const transfers = fitTransfers(scene, random, basic, made);
+  const transfers = fitTransfers(scene, random, basic, isPlain ? made.map(asUsual) : made);
   const site = fitLimits(scene, random, basic, transfers);
   const happenings = makeScene(scene, random, site, transfers, taste);
   const habits = makeHabits(random, 0.15).map((each) => fitHabits(scene, random, each));
@@ -218,6 +221,18 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
     transfers,
     happenings: inOrder([...early, ...happenings]),
   };
+}
+
+/** Whatever no rule says otherwise about is delivered. */
+function withKnownPasswords(site: Site): Site {
+  const boxes = site.boxes.map((box) => ({ ...box, otherwise: "deliver" as const, knowsPassword: true }));
+  return { ...site, boxes };
+}
+
+/** A rule knows its password, and may use it. */
+function asUsual({ securityMode: _, isPasswordInLink: __, ...transfer }: SentTransfer): SentTransfer {
+  const password = RULE_PASSWORDS[transfer.service] ?? "";
+  return { ...transfer, password, sender: transfer.sender.replaceAll("\ud800", "") };
 }
 
 /** Many things at once. */

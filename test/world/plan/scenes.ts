@@ -71,6 +71,10 @@ export type Scene = keyof typeof SCENES;
 
 const MAKERS: Readonly<Record<Scene, MakeScene>> = { ...TROUBLE_SCENES, ...PEOPLE_SCENES };
 
+export function isScene(name: string): name is Scene {
+  return Object.hasOwn(SCENES, name);
+}
+
 export function pickScene(random: Random): Scene {
   return random.weighted(SCENES);
 }
@@ -111,7 +115,7 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
         handoff: { ...acknowledged(handoff), acknowledgement: random.pick(ACKNOWLEDGEMENTS) },
       };
     case "locks":
-      return { ...site, passwordAttempts: random.pick([1, 2, 2, 3]) };
+      return { ...site, passwordAttempts: random.pick([2, 3, 3, 4]) };
     case "rest":
       return { ...site, isShared: random.chance(0.1) };
     case "co-recipients":
