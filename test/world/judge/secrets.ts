@@ -60,7 +60,22 @@ export class Requests {
     const attempts = this.#attemptsOf(trackingId);
     this.#checkLock(attempts, request);
     this.#checkEnd(request);
+    if (operation === "file" || operation === "zip") this.#checkSize(transfer, request);
     if (request.password !== undefined) this.#checkAttempt(attempts, transfer, request, request.password);
+  }
+
+  /** What is larger than the limits is not even received, unless a person wants it. No list makes it smaller. */
+  #checkSize({ files, trackingId }: StoredTransfer, { transferId }: Request): void {
+    const { observer } = this.#world;
+    const bytes = files.reduce((sum, file) => sum + file.bytes.length, 0);
+    const isWithin = observer.timeline.some(
+      ({ site: { maxFiles = 1_000, maxBytes = 1_000_000 } }) => files.length <= maxFiles && bytes <= maxBytes,
+    );
+    const isWanted = observer.orders.some(
+      ({ act, record }) => act === "release" && record.transferId === transferId,
+    );
+    if (!isWithin && !isWanted)
+      this.#violate(`I8: ${trackingId} is received, and is larger than the limits allow`);
   }
 
   #checkAttempt(attempts: Attempts, transfer: StoredTransfer, request: Request, password: string): void {

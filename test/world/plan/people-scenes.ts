@@ -76,6 +76,18 @@ export const PEOPLE_SCENES = {
 
   // The operator
 
+  /** What was accepted is not lost, although nothing comes of it at once. */
+  "order and crash": ({ random, transfers, kill, order, weather, when }) => {
+    const givenMs = 30_000 + random.int(40_000);
+    const crash = { ...kill(random.chance(0.8)), afterSteps: random.int(70) };
+    return [
+      ...transfers.keys().map((transfer) => at(random.int(10_000), { kind: "arrive", transfer })),
+      at(givenMs - 1_000, weather(random.pick(["slow", "away"]), { share: 1, scope: "transfers" })),
+      at(givenMs - 500, when("order", crash)),
+      at(givenMs, order(random.pick(["release", "release", "discard", "retry"]))),
+    ];
+  },
+
   /** Something is worth a message, which takes its time. */
   messages: ({ random, site, transfer, kill, order, when, perhaps }) => {
     const slow: Happening = {

@@ -59,7 +59,8 @@ const SCENES = {
   "check ends": 1.5,
   "hand-off": 3,
   "during a program": 6,
-  orders: 7,
+  orders: 6,
+  "order and crash": 3,
   passwords: 5,
   locks: 4,
   "co-recipients": 2,
@@ -130,6 +131,8 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
         ...site,
         handoff: { ...handoff, unpack: random.pick(["instead", "beside", "beside"] as const) },
       };
+    case "order and crash":
+      return random.chance(0.8) ? withHold(random, site) : site;
     case "orders":
     case "slow":
     case "crossed":

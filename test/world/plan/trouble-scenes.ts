@@ -159,7 +159,10 @@ export const TROUBLE_SCENES = {
     if (random.chance(0.3))
       return [at(random.int(20_000), weather("limiting", { retryAfter: random.pick(pauses) }))];
     // The others come while it rests.
-    const limiting = weather("limiting", { retryAfter: random.pick(["120", "300", "1800"]), share: 1 });
+    const limiting = weather("limiting", {
+      retryAfter: random.pick(["120", "300", "300", "1800"]),
+      share: 1,
+    });
     return [
       at(4_000, { ...limiting, weather: { ...limiting.weather, scope: "transfers" }, ms: 5 * MINUTE_MS }),
       ...transfers.keys().map((transfer) =>
