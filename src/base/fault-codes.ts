@@ -191,6 +191,8 @@ export const FAULT_CODES = {
       "The system cannot watch this folder for changes. Inlet checks the folder every few seconds instead. If the message says ENOSPC, raise fs.inotify.max_user_watches with sysctl; if it says EMFILE, raise fs.inotify.max_user_instances. Then restart Inlet.",
   }),
   ...faults("command", "fatal", "person", {
+    MEMBER_OLDER:
+      "A process of an earlier version of Inlet works on this inbox, and would not find what this one records. Nothing was changed. Stop it, or update it: this one goes on within a minute.",
     WORK_LOST:
       "The work folder is missing, or is another one. Nothing was changed: without its ledger, Inlet would deliver every listed transfer again. Mount its disk, move it back, or restore it from a backup. If it is lost, decide with inlet adopt or inlet anew.",
     WORK_RESTORED:

@@ -139,8 +139,8 @@ function mayBeOfDisk(event: DaemonEvent): boolean {
 
 /** Whether a failed start is repeated. `wasOpen`: an earlier start has succeeded, so the disk's refusal is no wrong setting. */
 export function mayRecover(fault: Fault, wasOpen: boolean): boolean {
-  // It waits for the disk, or for an operator's answer.
-  if (fault.code === "WORK_LOST" || fault.code === "WORK_RESTORED") return true;
+  // It waits for the disk, for an operator's answer, or for the end of another process.
+  if (["WORK_LOST", "WORK_RESTORED", "MEMBER_OLDER"].includes(fault.code)) return true;
   if (!isOfDisk(fault)) return false;
   return wasOpen || ["DISK_FULL", "DISK_READ_ONLY"].includes(fault.code) || systemCode(fault.cause) === "EIO";
 }

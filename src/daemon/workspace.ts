@@ -12,7 +12,7 @@ import { groupsOf, handoffOf, inboxesOf, type MailboxSettings, targetsOf } from 
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
 import { findExposed, findExposedState } from "../inbox/exposure.ts";
 import { openInbox } from "../inbox/inbox.ts";
-import { joinMembers, lockInbox } from "../inbox/members.ts";
+import { demandNoOlder, joinMembers, lockInbox } from "../inbox/members.ts";
 import { holdDeliveries } from "../inbox/traces.ts";
 import {
   type Answers,
@@ -21,12 +21,14 @@ import {
   demandSame,
   demandWork,
   demandWritable,
+  FORMAT,
   identifyWork,
   type KnownFolders,
   readWorkId,
   rememberWork,
   watermarkOf,
 } from "../inbox/work-folder.ts";
+import { withKeys } from "../ledger/keys.ts";
 import { openLedger } from "../ledger/ledger.ts";
 import { ledgerPaths } from "../ledger/paths.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -55,9 +57,9 @@ interface WorkspaceTools {
 
 /**
  * Nothing is changed unless the folders are the known ones. Throws `INBOX_APART` if nothing can be renamed into an inbox,
- * `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` if another daemon uses the inbox, `WORK_NOT_OURS`, `WORK_LOST`
- * or `WORK_RESTORED` if the work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version has used
- * it, and the faults of the disk.
+ * `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` or `MEMBER_OLDER` if another daemon uses the inbox, `WORK_NOT_OURS`,
+ * `WORK_LOST` or `WORK_RESTORED` if the work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version
+ * has used it, and the faults of the disk.
  */
 export async function openWorkspace(
   live: LiveSettings,
@@ -72,7 +74,9 @@ export async function openWorkspace(
   if (known !== undefined) await demandSame(known);
   closeDisks(undefined);
   if (known !== undefined) await demandWritable(known);
-  const answers = await demandWork(settings);
+  // Answers are about keys, which the records have too.
+  const served = { ...settings, mailboxes: await withKeys(work, settings.mailboxes, "foreseen") };
+  const answers = await demandWork(served);
   await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
   await makeFolderDurably(root, handoff.folderMode, "shared");
@@ -82,16 +86,19 @@ export async function openWorkspace(
   for (const folder of await findExposed(work)) emit({ type: "folder-exposed", of: "work", folder });
   for (const folder of await findExposedState(state)) emit({ type: "folder-exposed", of: "state", folder });
   scope.adopt(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
-  const membership = scope.adopt(await joinMembers(work, state, process), (joined) => joined.leave());
+  const membership = scope.adopt(await joinMembers(work, state, FORMAT, process), (joined) => joined.leave());
+  await demandNoOlder(work, FORMAT);
   const { temporary, staging } = ledgerPaths(work);
   await makeFolderDurably(temporary, 0o700);
   const isFresh = answers === undefined && (await readWorkId(work)) === undefined;
   // Without an id, the next start looks again.
   if (isFresh && (await holdDeliveries(targetsOf(settings)))) {
-    const verdicts = settings.mailboxes.map(({ name }) => [name, "ask"] as const);
+    const verdicts = served.mailboxes.map(({ name }) => [name, "ask"] as const);
     await noteDoubt(work, verdicts, temporary);
   }
   const folders = await identifyWork(settings, temporary);
+  // One that began to start before the format was noted.
+  await demandNoOlder(work, FORMAT);
   let accepted: Answers | undefined;
   const ledger = await openLedger({
     work,
@@ -105,8 +112,7 @@ export async function openWorkspace(
       path: watermarkOf(folders),
       id: folders.id,
       async accepts(older) {
-        const { mailboxes } = settings;
-        accepted = answers ?? (await demandAnswers(settings, { ...older, mailboxes }));
+        accepted = answers ?? (await demandAnswers(served, { ...older, mailboxes: served.mailboxes }));
         return true;
       },
     },
@@ -118,7 +124,7 @@ export async function openWorkspace(
     await noteDoubt(work, decided, temporary);
   }
   if (accepted !== undefined) await ledger.acceptOlder();
-  await rememberWork(settings);
+  await rememberWork(served);
   const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
   // An inbox that was used before is not created again: its disk may not be mounted.
   if (known === undefined) await inbox.prepare(inboxesOf(settings));

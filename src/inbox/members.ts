@@ -76,14 +76,22 @@ export async function readReports(work: string): Promise<ReadonlyMap<string, Mem
   return found;
 }
 
-/** `state`: the state folder of this process, for commands on the same machine. `id`: names this process. */
-export async function joinMembers(work: string, state: string, id = memberId()): Promise<Membership> {
+/**
+ * `state`: the state folder of this process, for commands on the same machine. `format`: of what it records in the work folder.
+ * `id`: names this process.
+ */
+export async function joinMembers(
+  work: string,
+  state: string,
+  format: number,
+  id = memberId(),
+): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const path = join(folder, id);
   const lock = await lockNewMember(path);
-  const facts = { host: hostname(), state };
+  const facts = { host: hostname(), state, format };
   const write = (more: object) =>
     writeFile(factsOf(path), `${JSON.stringify({ ...facts, ...more })}\n`, { mode: 0o600 });
   // Without the file, commands rely on the configuration alone.
@@ -96,6 +104,15 @@ export async function joinMembers(work: string, state: string, id = memberId()):
 
 export function memberId(): string {
   return randomHex(8);
+}
+
+/** Throws `MEMBER_OLDER` if a process that works on this inbox would not find what is recorded in this format. */
+export async function demandNoOlder(work: string, format: number): Promise<void> {
+  for (const path of await filterRunning(await listMembers(work))) {
+    // Without its file, nothing is known of a member. Earlier versions name no format.
+    const { host, format: its = 0 } = (await readFacts(factsOf(path))) ?? { format };
+    if (Number(its) < format) throw new Fault("MEMBER_OLDER", { detail: `on ${String(host)}` });
+  }
 }
 
 /** Whether the process with this id has ended. Throws `DISK_FULL` or `DISK_REFUSED`. */

@@ -30,7 +30,7 @@ import { type Actor, type Decision, isDecision } from "../model/order.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
-const FORMAT = 5;
+export const FORMAT = 5;
 /** What this one wrote is read as it is: it knows no keys of mailboxes, and no owners of steps. */
 const FORMAT_BEFORE = 4;
 

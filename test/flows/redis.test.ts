@@ -1,11 +1,12 @@
 // @module-tag system
 /** Daemons that share an inbox through a real Redis. */
-import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Queue } from "bullmq";
 import { describe, expect, test } from "vitest";
 import type { MailboxSettings } from "../../src/config/settings.ts";
 import { runDaemon } from "../../src/daemon.ts";
+import { joinMembers } from "../../src/inbox/members.ts";
 import { downloadQueueOf } from "../../src/queue/bullmq-services.ts";
 import { daemonSettings, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { startRedis } from "../support/redis.ts";
@@ -30,6 +31,23 @@ describe("I2 once, by several daemons", () => {
     await expect(runDaemon(shared, ONCE)).rejects.toMatchObject({ code: "INBOX_HELD" });
     await second.stop();
   });
+});
+
+test("I2 once, beside an earlier version: a daemon records nothing until the other one has ended", async () => {
+  const redis = await startRedis();
+  const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
+  const settings = await daemonSettings([mailboxSettings(simulator)], { queue: redisQueue(redis.url) });
+  const { work, state } = settings;
+  await mkdir(work, { recursive: true });
+  await joinMembers(work, state, 4);
+  await expect(runDaemon(settings, ONCE)).rejects.toMatchObject({ code: "MEMBER_OLDER" });
+  expect(await readdir(work)).not.toContain("format");
+  const daemon = startDaemon(settings);
+  await expect.poll(() => daemon.reports).toContain("disk full");
+  expect(await readdir(work)).not.toContain("format");
+  await rm(join(work, "members"), { recursive: true });
+  await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  await daemon.stop();
 });
 
 test("I5 no escape: foreign jobs in Redis read, move and remove nothing", async () => {
