@@ -108,10 +108,11 @@ export function memberId(): string {
 
 /** Throws `MEMBER_OLDER` if a process that works on this inbox would not find what is recorded in this format. */
 export async function demandNoOlder(work: string, format: number): Promise<void> {
-  for (const path of await filterRunning(await listMembers(work))) {
+  for (const path of await listMembers(work)) {
     // Without its file, nothing is known of a member. Earlier versions name no format.
     const { host, format: its = 0 } = (await readFacts(factsOf(path))) ?? { format };
-    if (Number(its) < format) throw new Fault("MEMBER_OLDER", { detail: `on ${String(host)}` });
+    const isOlder = Number(its) < format && !(await hasEnded(work, basename(path)));
+    if (isOlder) throw new Fault("MEMBER_OLDER", { detail: `on ${String(host)}` });
   }
 }
 
