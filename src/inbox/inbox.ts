@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
-import { Fault } from "../base/faults.ts";
-import { stat, statfs, tryLstat } from "../base/files.ts";
+import { Fault, tolerate } from "../base/faults.ts";
+import { opendir, stat, statfs, tryLstat } from "../base/files.ts";
 import { demandGroup, type NewInbox, prepareInbox } from "./reach.ts";
 import { clearAsides, type Delivery, removeDelivered } from "./removal.ts";
 
@@ -56,9 +56,17 @@ export async function openInbox(root: string, staging: string, minFreeBytes: () 
       for (const gid of gids) await demandGroup(gid, staging);
     },
     isHere,
-    /** Whether there is a folder, and no link, at this path from an inbox's root. */
-    async hasFolder(path: string, inbox = root): Promise<boolean> {
-      return (await tryLstat(join(inbox, path)))?.isDirectory() === true;
+    /**
+     * Whether there is a folder, and no link, at this path from an inbox's root. An empty one is no delivery: that of single
+     * files exists before they are decided.
+     */
+    async hasDelivery(path: string, inbox = root): Promise<boolean> {
+      const folder = join(inbox, path);
+      if ((await tryLstat(folder))?.isDirectory() !== true) return false;
+      const entries = await opendir(folder).catch(tolerate("ENOENT", "ENOTDIR"));
+      // Closed by the loop.
+      for await (const _ of entries ?? []) return true;
+      return false;
     },
     /** As `removeDelivered` of `removal.ts`. */
     removeDelivered: (delivery: Delivery) => removeDelivered(delivery.inbox ?? root, staging, delivery),

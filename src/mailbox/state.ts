@@ -28,7 +28,7 @@ export interface PollTools {
   /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
   readonly diskTrouble: Outage;
   readonly emit: Emit;
-  readonly inbox: Pick<Inbox, "hasFolder">;
+  readonly inbox: Pick<Inbox, "hasDelivery">;
   readonly mailboxes: { readonly states: ReadonlyMap<MailboxId, unknown> };
   /** How many transfers are taken up at once, as configured now. */
   atOnce(): number;

@@ -171,7 +171,7 @@ async function noteDoubtful(listing: Listing, entry: Entry): Promise<Taken> {
 }
 
 /**
- * Whether a folder lies where the layout puts this transfer, and no record names the folder. It is a stranger's, or a delivery
+ * Whether a folder with something in it lies where the layout puts this transfer, and no record names the folder. It is a stranger's, or a delivery
  * whose record is missing. A layout that gives one path to several transfers says nothing.
  */
 async function isInTheWay(listing: Listing, { listed, transferId }: Entry): Promise<boolean> {
@@ -186,7 +186,7 @@ async function isInTheWay(listing: Listing, { listed, transferId }: Entry): Prom
       const discovered = new Date(clock.now() - day * DAY_MS);
       const values: LayoutValues = { mailbox: name, sender, trackingId, transferId, subject, discovered };
       const folder = formatLayout(layout, values);
-      if (!(await inbox.hasFolder(folder, root))) continue;
+      if (!(await inbox.hasDelivery(folder, root))) continue;
       const others = [...mailboxes.states.keys()].filter((other) => other !== mailboxIdOf(name));
       const found = others.map((mailbox) => ledger.find({ mailbox, trackingId }));
       return (await Promise.all(found)).every((record) => record?.folder !== folder);

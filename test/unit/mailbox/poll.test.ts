@@ -134,7 +134,7 @@ function setUp({ isNew = false } = {}) {
       flush: async () => {},
       starts: { doubtAbout: async () => undefined },
     },
-    inbox: { hasFolder: async () => false },
+    inbox: { hasDelivery: async () => false },
     queue: { add: async () => {}, runNow: async () => {} },
     emit: listenTo({
       "poll-succeeded": ({ listed: count }) => counted.push(count),

@@ -1,6 +1,7 @@
 /** `once --dry-run` says what `once` then does, on many random sites with random pasts. */
 import { expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
+import { withKeys } from "../../../src/ledger/keys.ts";
 import { WANTED_FIELDS } from "../../../src/mailbox/list-fields.ts";
 import {
   HELD,
@@ -86,7 +87,8 @@ async function rehearse(world: World): Promise<PlannedTransfer[]> {
   const process = new Process("dry run", world);
   const planned: PlannedTransfer[] = [];
   const read = async () => {
-    for (const [at, mailbox] of settings.mailboxes.entries()) {
+    const mailboxes = await withKeys(settings.work, settings.mailboxes, "foreseen");
+    for (const [at, mailbox] of mailboxes.entries()) {
       const number = site.boxes[at]?.service ?? 0;
       const clientId = new Secret(CLIENT_IDS[number] ?? "");
       const options = { ...mailbox.service, clientId, maxRequests: () => 16 };
