@@ -18,6 +18,7 @@ import type { WatchMood } from "./ground/watches.ts";
 import { endAll, happen } from "./happen.ts";
 import { Calm } from "./judge/calm.ts";
 import { Observer } from "./judge/observer.ts";
+import { parseTorn } from "./judge/paths.ts";
 import { Requests } from "./judge/secrets.ts";
 import { Truth } from "./judge/truth.ts";
 import { describe } from "./log.ts";
@@ -340,7 +341,7 @@ export class World implements Ground {
   #isReleased(name: string, notes: readonly string[]): boolean {
     const order = this.orderIn(name);
     return notes.some((text) => {
-      const { trackingId, mailbox, ordered = 0 } = JSON.parse(text) as TransferRecord;
+      const { trackingId, mailbox, ordered = 0 } = parseTorn(text) as Partial<TransferRecord>;
       const isIncluded = trackingId === order.trackingId && ordered >= Number.parseInt(name, 10);
       return isIncluded && order.action === "release" && mailbox === order.mailbox;
     });
@@ -352,7 +353,7 @@ export class World implements Ground {
     readonly trackingId?: string;
     readonly mailbox?: string;
   } {
-    return JSON.parse(this.disk.text(`${this.work}/orders/${name}`) ?? "{}");
+    return parseTorn(this.disk.text(`${this.work}/orders/${name}`));
   }
 
   /** A regular restart changes nothing. */

@@ -7,6 +7,7 @@ import { boxOf, commandFor, decide, fold, handoffFor } from "./expect.ts";
 import { findWrongFigures } from "./figures.ts";
 import { mayFailByItself } from "./hand-offs.ts";
 import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
+import { parseTorn } from "./paths.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -339,10 +340,10 @@ function* checkLeftOvers(
     const file = disk
       .names(folder)
       .findLast((each) => /^\.(begin|end)-/.test(each.slice(name.length)) && each.startsWith(name));
-    const note = disk.text(`${work}/notes/${name}.json`);
-    // A power cut may leave a note without its end.
-    const text = note?.endsWith("}\n") ? note : disk.text(`${folder}/${file}`);
-    const transferId = (JSON.parse(text ?? "{}") as { transferId?: string }).transferId;
+    const texts = [disk.text(`${work}/notes/${name}.json`), disk.text(`${folder}/${file}`)];
+    const [transferId] = texts.flatMap(
+      (text) => (parseTorn(text) as { transferId?: string }).transferId ?? [],
+    );
     return records.find((record) => record.transferId === transferId);
   };
   const stateOf = (entry: string) => recordOf(entry)?.state ?? "unknown";

@@ -41,3 +41,12 @@ export function resolveInbox(work: string, inbox: string): string {
 export function isSynced(entry: AnyEntry): boolean {
   return entry.kind !== "file" || (entry.lost.length === 0 && entry.durableBytes.equals(entry.bytes));
 }
+
+/** A power cut may have torn the text. */
+export function parseTorn(text = "{}"): object {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return {};
+  }
+}
