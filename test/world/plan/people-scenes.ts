@@ -89,7 +89,7 @@ export const PEOPLE_SCENES = {
   },
 
   /** Something is worth a message, which takes its time. */
-  messages: ({ random, site, transfer, kill, order, when, perhaps }) => {
+  messages: ({ random, site, transfers, kill, order, weather, when, perhaps }) => {
     const slow: Happening = {
       kind: "receiver",
       isAway: random.chance(0.2),
@@ -107,7 +107,9 @@ export const PEOPLE_SCENES = {
       { kind: "stop", downMs: 5_000 },
     ]);
     return [
-      at(0, { kind: "damage", transfer, ms: 2 * MINUTE_MS }),
+      ...transfers.keys().map((each) => at(0, { kind: "damage", transfer: each, ms: 2 * MINUTE_MS })),
+      // One after the other.
+      ...perhaps(0.5, () => at(0, weather("slow", { share: 0.7, scope: "transfers" }))),
       at(0, slow),
       at(other.kind === "when" ? 0 : random.int(40_000), other),
       ...perhaps(0.5, () => at(MINUTE_MS, order(random.pick(["retry", "discard"])))),
@@ -239,13 +241,25 @@ export const PEOPLE_SCENES = {
     const cross = (): Happening =>
       random.chance(0.4)
         ? when(random.pick(moments), other())
-        : {
+        : // Not at a step of its start.
+          when(random.pick(["list", "information"]), {
             kind: "when",
             inFolder: random.pick(folders),
             afterSteps: random.int(6),
             pauseMs: 0,
             what: other(),
-          };
+          });
+    if (random.chance(0.4)) {
+      // While the transfer is received, until it ends in quarantine or is delivered.
+      const end = random.weighted({ discard: 4, retry: 1, vanish: 1 });
+      const what = end === "vanish" ? make("vanish") : order(end as OrderAct);
+      return [
+        // Its start would take all of the time.
+        at(0, when("list", { kind: "slow-disk", upToMs: random.pick([400, 1_500]), ms: 100_000 })),
+        ...perhaps(0.7, () => at(0, { kind: "damage", transfer, ms: 100_000 })),
+        at(0, when(random.pick(["files", "file", "zip", "checksums"]), what)),
+      ];
+    }
     const number = transfers.length > 1 ? 1 + random.int(2) : 1;
     const slow: Happening = {
       kind: "slow-disk",
@@ -254,7 +268,7 @@ export const PEOPLE_SCENES = {
       inFolder: random.chance(0.4) ? random.pick(folders) : undefined,
     };
     return [
-      at(0, random.chance(0.3) ? weather("slow", { share: 1 }) : slow),
+      at(0, random.chance(0.3) ? weather("slow", { share: 1 }) : when("list", slow)),
       ...causes[cause].map((what) => at(0, what)),
       ...Array.from({ length: number }, () => at(random.int(2_000), cross())),
       ...perhaps(0.3, () => at(random.int(60_000), { kind: "site", site })),
@@ -300,7 +314,7 @@ export const PEOPLE_SCENES = {
       at(0, when(moment, what, random.chance(0.2) ? 1 : 0)),
       ...perhaps(0.6, () => at(0, { kind: "slow-programs", upToMs: 40_000, ms: 2 * MINUTE_MS })),
       ...perhaps(0.3, () => at(0, make(random.pick(["command", "receiver", "check"])))),
-      ...perhaps(0.2, () => at(0, { kind: "slow-disk", upToMs: 400, ms: MINUTE_MS })),
+      ...perhaps(0.2, () => at(0, when("list", { kind: "slow-disk", upToMs: 400, ms: MINUTE_MS }))),
     ];
   },
 

@@ -175,7 +175,9 @@ export interface Plan {
 
 /** All that happens, also what waits for a moment. */
 export function happeningsOf({ happenings }: Plan): Happening[] {
-  return happenings.flatMap(({ what }) => (what.kind === "when" ? [what, what.what] : [what]));
+  const allOf = (what: Happening): Happening[] =>
+    what.kind === "when" ? [what, ...allOf(what.what)] : [what];
+  return happenings.flatMap(({ what }) => allOf(what));
 }
 
 /** Three of four worlds are small. */
@@ -199,7 +201,8 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const site = fitLimits(scene, random, basic, transfers);
   const happenings = makeScene(scene, random, site, transfers, taste);
   const habits = makeHabits(random, 0.15).map((each) => fitHabits(scene, random, each));
-  const watches = makeWatches(random);
+  // What crosses something else has to be noticed soon.
+  const watches = scene === "crossed" && random.chance(0.8) ? "prompt" : makeWatches(random);
   const isCron = !site.isShared && random.chance(0.08);
   // Most are there before what disturbs them. Some scenes say when.
   const isLate = new Set(happenings.flatMap(({ what }) => (what.kind === "arrive" ? [what.transfer] : [])));

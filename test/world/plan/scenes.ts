@@ -60,7 +60,7 @@ const SCENES = {
   "hand-off": 3,
   "during a program": 6,
   orders: 6,
-  "order and crash": 3,
+  "order and crash": 4,
   passwords: 5,
   locks: 4,
   "co-recipients": 2,
@@ -99,6 +99,8 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
     case "queue":
     case "two workers":
       return { ...site, isShared: true };
+    case "slow download":
+      return random.chance(0.7) ? { ...site, fetch: "files" } : site;
     case "second":
       return { ...site, isShared: false };
     case "check":
@@ -190,7 +192,7 @@ function makeShortLock(random: Random): NonNullable<ServiceHabits["onWrong"]> {
 
 export function countTransfers(scene: Scene, random: Random): number {
   if (scene === "long list") return 5 + random.int(3);
-  if (scene === "rest") return 2 + random.int(2);
+  if (scene === "rest" || scene === "messages") return 2 + random.int(2);
   return 1 + random.int(2);
 }
 

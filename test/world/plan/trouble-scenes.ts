@@ -83,7 +83,7 @@ export const TROUBLE_SCENES = {
   // Its disk and its clock
 
   /** Whatever takes a moment takes seconds, so that everything meets everything. */
-  slow: ({ random, make, kill, perhaps }) => {
+  slow: ({ random, make, kill, when, perhaps }) => {
     const slow: Happening = {
       kind: "slow-disk",
       upToMs: random.pick([20, 100, 400, 1_500]),
@@ -95,7 +95,8 @@ export const TROUBLE_SCENES = {
       at(3_000 + random.int(random.pick([10_000, 90_000])), make(random.pick(kinds))),
     );
     const end = perhaps(0.3, () => at(random.int(MINUTE_MS), kill(random.chance(0.5))));
-    return [at(0, slow), ...first, ...others, ...end];
+    // Its start would take all of the time.
+    return [at(0, when("list", slow)), ...first, ...others, ...end];
   },
 
   "disk fails": ({ random, make, perhaps }) => [
@@ -194,18 +195,21 @@ export const TROUBLE_SCENES = {
   ],
 
   /** From the first bytes on, the others come one by one. */
-  "slow download": ({ random, transfer, weather, order }) => {
+  "slow download": ({ random, transfer, weather, order, when }) => {
     const drip = weather(random.pick(["dripping", "silent"]), { scope: "transfers", share: 1 });
     const what = { ...drip, ms: 8 * MINUTE_MS };
     const end = random.pick<Happening>([
+      order("discard"),
       order("discard"),
       { kind: "vanish", transfer, how: "deleted_by_revocation" },
       { kind: "stop", downMs: 10_000 },
       order("retry"),
     ]);
     return [
-      at(0, { kind: "when", inFolder: "staging", afterSteps: random.int(4), pauseMs: 0, what }),
+      at(0, when(random.pick(["files", "file", "zip", "file"]), what)),
       at(40_000 + random.int(20_000), end),
+      // Until then, nothing of it may be received any longer.
+      at(3 * MINUTE_MS, { kind: "backup" }),
     ];
   },
 
