@@ -34,6 +34,7 @@ export class People {
   constructor(world: World) {
     this.#world = world;
     this.operator = new Process("operator", world);
+    this.operator.isPrompt = true;
   }
 
   // The operator

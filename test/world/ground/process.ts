@@ -102,6 +102,8 @@ export class Process implements Owner, Machine {
   freezesIn: string | undefined;
   /** The pause ends sooner if another process adds a name here. In `freezesIn`, it is the name that this process changes next. */
   thawsAt: string | undefined;
+  /** A slow disk is quick for it. */
+  isPrompt = false;
   /** Of a second host, whose clock goes differently. Missing: as that of the ground. */
   wallOffsetMs: number | undefined;
   steps = 0;
@@ -269,6 +271,7 @@ export class Process implements Owner, Machine {
 
   #slowMs({ path }: Step): number {
     const { slowStepMs = 0, slowFolder } = this.#ground;
+    if (this.isPrompt) return 0;
     return slowFolder === undefined || path.includes(`/${slowFolder}`) ? slowStepMs : 0;
   }
 

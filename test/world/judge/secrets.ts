@@ -13,6 +13,8 @@ class Attempts {
   readonly refusedMs = new Map<string, number>();
   /** Refused, or with an unknown verdict. */
   spent = 0;
+  /** A verdict is unknown to a process that may not know that its password was accepted before. */
+  isDoubtful = false;
   /** On their way. */
   readonly open = new Set<Request>();
   /** By transfer-id. */
@@ -121,6 +123,7 @@ export class Requests {
     const { trackingId = "", transferId = "", process, service, answered, verdict } = request;
     const isOwn = answered === "own";
     const wasSpent = attempts.spent > 0;
+    if (!isOwn) attempts.isDoubtful = true;
     if (verdict === "locked" && isOwn) {
       const seconds = request.retryAfter === undefined ? 0 : Number(request.retryAfter);
       const untilMs = this.#nowMs + Math.min(Math.max(seconds * SECOND_MS, LEAST_LOCK_MS), LONGEST_LOCK_MS);
@@ -159,9 +162,10 @@ export class Requests {
     return this.#refusedMessages.has(trackingId);
   }
 
-  /** How many attempts were refused, or have an unknown verdict. */
-  spentOn(trackingId: string): number {
-    return this.#attempts.get(trackingId)?.spent ?? 0;
+  /** Whether attempts were refused, or may have an unknown verdict. */
+  hasSpentOn(trackingId: string): boolean {
+    const { spent = 0, isDoubtful = false } = this.#attempts.get(trackingId) ?? {};
+    return spent > 0 || isDoubtful;
   }
 
   /** How often the list of an address was asked for since then, page by page. */

@@ -112,7 +112,7 @@ export class Truth {
       securityMode === undefined &&
       sender.isWellFormed();
     if (!isKnown && !isPasswordInLink) return false;
-    return this.#world.requests.spentOn(trackingId) === 0 && lockedUntilMs.size === 0;
+    return !this.#world.requests.hasSpentOn(trackingId) && lockedUntilMs.size === 0;
   }
 
   /** Whatever happens to others, this one is served. */

@@ -252,12 +252,13 @@ export const PEOPLE_SCENES = {
     if (random.chance(0.4)) {
       // While the transfer is received, until it ends in quarantine or is delivered.
       const end = random.weighted({ discard: 4, retry: 1, vanish: 1 });
+      const anyStep = { kind: "when", inFolder: undefined, pauseMs: 0 } as const;
       const what = end === "vanish" ? make("vanish") : order(end as OrderAct);
       return [
         // Its start would take all of the time.
         at(0, when("list", { kind: "slow-disk", upToMs: random.pick([400, 1_500]), ms: 100_000 })),
         ...perhaps(0.7, () => at(0, { kind: "damage", transfer, ms: 100_000 })),
-        at(0, when(random.pick(["files", "file", "zip", "checksums"]), what)),
+        at(0, when("information", { ...anyStep, afterSteps: random.int(70), what })),
       ];
     }
     const number = transfers.length > 1 ? 1 + random.int(2) : 1;
