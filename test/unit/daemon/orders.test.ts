@@ -1,6 +1,6 @@
 /** Orders carried out by several daemons on one inbox, and across crashes. */
 
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
@@ -159,6 +159,21 @@ test("orders that no daemon saw are carried out in their sequence", async () => 
   const daemon = await fixture.daemon();
   await daemon.run();
   expect(daemon.acts).toEqual(actions);
+});
+
+test("orders of an earlier version are carried out in the sequence of their times", async () => {
+  await fixture.settle("t1", "quarantined");
+  const folder = join(fixture.work, "orders");
+  await mkdir(folder);
+  for (const [at, action] of (["release", "retry", "discard"] as const).entries()) {
+    const order = { ...T1, action, round: 1, by: OPERATOR, at: `2026-03-01T08:00:0${at}.000Z` };
+    const name = `t1.0123456789abcdef0123456789abcdef~${`${9 - at}`.repeat(16)}.json`;
+    await writeFile(join(folder, name), `${JSON.stringify(order)}\n`);
+  }
+  const daemon = await fixture.daemon();
+  await daemon.run();
+  expect(daemon.acts).toEqual(["release", "retry", "discard"]);
+  expect([await fixture.roundOf("t1"), await listOrders(fixture.work)]).toEqual([[2, "gone"], []]);
 });
 
 test("a release is not dropped because of a later retry", async () => {
