@@ -13,6 +13,8 @@ import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { mailboxSettings, pageSettings } from "../support/settings.ts";
 
 const T1 = transferPlan({ trackingId: "t1" });
+/** No two mailboxes have the same address. */
+const OTHER = "other@example.com";
 const isList = ({ pathname }: URL) => pathname.endsWith("received-transfers");
 const isActiveList = (url: URL) => isList(url) && url.searchParams.get("active") === "true";
 const isInformation = ({ pathname }: URL) => /\/api\/transfers\/[^/]+$/.test(pathname);
@@ -70,13 +72,13 @@ describe("I3 no burnt transfers", () => {
   test("I4 no leaks: a supplied password reaches only the service of its mailbox, also at the same origin, and without one of two no service", async () => {
     const one = await openTestSimulator({ transfers: [T1] });
     const two = await openTestSimulator({
-      transfers: [transferPlan({ trackingId: "t1", password: "other:42Xy" })],
+      transfers: [transferPlan({ trackingId: "t1", to: [OTHER], password: "other:42Xy" })],
     });
     const front = await openFront(one, () => undefined, "/one");
     const beside = await openFront(two, () => undefined, "/two");
     const sameOrigin = { url: front.url, clientId: one.clientId };
     const first = mailboxSettings(sameOrigin, { name: "a", passwords: [] });
-    const second = mailboxSettings(beside, { name: "b", passwords: [] });
+    const second = mailboxSettings(beside, { name: "b", email: OTHER, passwords: [] });
     expect(new URL(beside.url).pathname).toBe("/two");
     const settings = await daemonSettings([first, second]);
     await runOnce(settings);
@@ -277,13 +279,13 @@ test("I8 bounded: each service has only one transfer with thousands of files in 
   const plans = ["t1", "t2"].map((trackingId) => transferPlan({ trackingId, files }));
   const [one, two] = await Promise.all([
     openTestSimulator({ transfers: plans }),
-    openTestSimulator({ transfers: [transferPlan({ trackingId: "t3", files })] }),
+    openTestSimulator({ transfers: [transferPlan({ trackingId: "t3", to: [OTHER], files })] }),
   ]);
   for (const simulator of [one, two])
     simulator.addFault({ on: "file", times: "always", does: { kind: "stall" } });
   const mailboxes = [
     mailboxSettings(one, { name: "a", fetch: "files" }),
-    mailboxSettings(two, { name: "b", fetch: "files" }),
+    mailboxSettings(two, { name: "b", email: OTHER, fetch: "files" }),
   ];
   const daemon = startDaemon(await daemonSettings(mailboxes), { graceMs: 0 });
   await expect.poll(() => daemon.changes.some(({ reason }) => reason === "large")).toBe(true);
