@@ -32,6 +32,8 @@ const mood = (kind: "silent" | "away" | "foreign", minutes: number): Happening =
 });
 
 const ARRIVE: Happening = { kind: "arrive", transfer: 0 };
+/** What is recorded once about a service is known before the cause begins. */
+const EARLIER = { atMs: 10_000, what: { kind: "arrive", transfer: 1 } } as const;
 
 const AWAY: Happening = { kind: "receiver", isAway: true, ms: 6 * MINUTE_MS };
 const WEBHOOK = { url: "https://hooks.example/hand-over", secret: "Hook-0" };
@@ -118,12 +120,15 @@ function codesOf(status: Status | undefined): readonly string[] | undefined {
 }
 
 function planOf(happenings: readonly Happening[], site: Partial<Site> = {}): Plan {
-  const made = makeTransfer(new Random(7), 0, PLAIN, { archives: 0, oddNames: 0 });
-  const { checksums: _, isPasswordInLink: __, ...transfer } = made;
+  const transfers = [0, 1].map((at) => {
+    const made = makeTransfer(new Random(7), at, PLAIN, { archives: 0, oddNames: 0 });
+    const { checksums: _, isPasswordInLink: __, ...transfer } = made;
+    return { ...transfer, password: "Secret-common", message: undefined };
+  });
   return {
     seed: 1,
     site: { ...PLAIN, ...site },
-    transfers: [{ ...transfer, password: "Secret-common", message: undefined }],
-    happenings: happenings.map((what) => ({ atMs: BEGIN_MS, what })),
+    transfers,
+    happenings: [EARLIER, ...happenings.map((what) => ({ atMs: BEGIN_MS, what }))],
   };
 }
