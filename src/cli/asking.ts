@@ -97,13 +97,17 @@ async function readLine(
 ): Promise<string | undefined> {
   const lines = createInterface({ input: stdin, output, terminal: true, historySize: 0 });
   // In this mode Ctrl-C reaches readline as a key, not the process as a signal.
-  lines.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
+  let isInterrupted = false;
+  lines.on("SIGINT", () => {
+    isInterrupted = process.kill(process.pid, "SIGINT");
+  });
   try {
     // Readline redraws the line at each key, so it needs the question if it echoes the input.
     if (output !== stderr) stderr.write(question);
     return await lines.question(output === stderr ? question : "", { signal: stop });
   } catch (cause) {
-    if (stop.aborted) throw new Fault("STOPPED", { cause });
+    // The input may end before the signal arrives.
+    if (stop.aborted || isInterrupted) throw new Fault("STOPPED", { cause });
     return undefined;
   } finally {
     lines.close();

@@ -327,6 +327,7 @@ describe("passwords", () => {
     }
     for (const [input, code] of [
       ["\u0003", 130],
+      ["\u0003\u0004", 130],
       ["\u0004", 2],
     ] as const) {
       const ended = await runOnTerminal(["api", "info", transferId], { ...options, input, prompt });
