@@ -11,7 +11,7 @@ process.env["NODE_COMPILE_CACHE"] = join(import.meta.dirname, "node_modules/.cac
  * Tests that build an image or install a system: after the other tests, which may install packages, because their machines
  * see this system's packages.
  */
-const MACHINES = { testTimeout: 900_000, sequence: { groupOrder: 1 } };
+const MACHINES = { testTimeout: 1_800_000, sequence: { groupOrder: 1 } };
 
 /** `npm run test:system` need not load the many files without such a test. */
 function findOrdinaryFiles(): string[] {

@@ -160,7 +160,8 @@ describe("I1 whole or nothing: a transfer becomes a folder", () => {
     // Folders of an administrator keep their mode and group.
     await rm(join(above, sender), { recursive: true });
     await chmod(above, 0o2750);
-    for (const folder of [settings.work, join(settings.state, "inboxes")])
+    // What was taken is gone as well: otherwise the next delivery would wait for a decision.
+    for (const folder of [settings.work, join(settings.state, "inboxes"), join(settings.inbox, "taken")])
       await rm(folder, { recursive: true });
     await runOnce(settings);
     expect([await modeOf(above), await modeOf(join(above, sender))]).toEqual([0o2750, 0o2770]);
