@@ -1,13 +1,14 @@
 /** `config`: the configuration, its effective values and its schema. Asks neither the service nor the daemon. */
 import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
-import { asFault, detailOf, Fault } from "../base/faults.ts";
+import { asFault, describeFault, detailOf, Fault } from "../base/faults.ts";
 import { formatCount } from "../base/phrases.ts";
 import { describeMissingKey, type EffectiveValue, readEffective } from "../config/effective.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
 import { EDITOR_SCHEMA } from "../config/source.ts";
 import { explainPermission } from "../host/permission.ts";
+import { findRefusal } from "../operate/records.ts";
 import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { addUnit } from "./in-unit.ts";
 import { addConfig, type CommonOptions } from "./options.ts";
@@ -19,8 +20,8 @@ interface CheckOptions extends CommonOptions {
 }
 
 const CHECK_HELP = `
-It prints one line for each problem. Secrets in files, variables and credentials are read; commands are not run. To check
-everything else too, use inlet doctor.
+It prints one line for each problem, and a warning if a start would wait for inlet adopt or inlet anew. Secrets in files,
+variables and credentials are read; commands are not run. To check everything else too, use inlet doctor.
 
   sudo inlet config check --unit inlet
   inlet config check --no-secrets`;
@@ -74,8 +75,10 @@ async function check(context: Context, { config: path, json, secrets }: CheckOpt
     else for (const problem of problems) context.stdout.write(`${printable(problem)}\n`);
     return "usage";
   }
-  const { source, warnings } = result;
-  if (json) printJson(context, { valid: true, source, problems: [], warnings });
+  // A user who may not read the folders checks the configuration alone.
+  const refusal = await findRefusal(result).catch(() => undefined);
+  const warnings = [...result.warnings, ...(refusal ? [describeFault(refusal)] : [])];
+  if (json) printJson(context, { valid: true, source: result.source, problems: [], warnings });
   else {
     for (const warning of warnings) say(context, `Warning: ${warning}`);
     say(context, describeSettings(result));

@@ -5,6 +5,7 @@ import { type Environment, type Spot, showValue } from "./draft.ts";
 import { readKeys } from "./read.ts";
 import { key, PATH, type SchemaKeys } from "./schema-nodes.ts";
 
+export const WORK = ".inlet";
 export const FOLDERS = {
   inbox: key(PATH, "The folder in which finished transfers appear, for every mailbox without its own."),
   work: key(
@@ -20,7 +21,7 @@ export const FOLDERS = {
 /** Absolute paths; problems go to the draft. */
 export async function readFolders(at: Spot, uid: number | undefined) {
   const given = await readKeys(FOLDERS, at);
-  const { inbox = "", work = join(inbox, ".inlet"), state = defaultState(at.draft.env, uid) } = given;
+  const { inbox = "", work = join(inbox, WORK), state = defaultState(at.draft.env, uid) } = given;
   const where =
     "is inside the inbox, where a delivery could collide with it: choose a folder outside the inbox, or one whose name begins with a dot";
   for (const [name, folder] of Object.entries({ work, state })) {

@@ -18,6 +18,7 @@ import type { Handoff, Route } from "../model/mailbox.ts";
 import { actorOf } from "../model/order.ts";
 import { type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { withCount } from "../operate/records.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Parts } from "./parts.ts";
@@ -112,7 +113,7 @@ export async function applySettings(
   // The folders change only with a restart.
   const { inbox, work, state } = live.now;
   const served = { inbox, work, state, mailboxes: given.mailboxes };
-  const lost = isReload ? await findLost(served) : undefined;
+  const lost = isReload ? await findLost(served).then(withCount) : undefined;
   if (lost !== undefined) throw new Fault(lost.code, { detail: lost.detail });
   const keyed = await withKeys(work, given.mailboxes, "claimed");
   const configured = isReload ? { ...given, mailboxes: keyed } : given;

@@ -62,6 +62,8 @@ export interface Question {
   /** What is gone. An answer to one question answers no other. */
   readonly about: string;
   readonly mailboxes: readonly ServedMailbox[];
+  /** The inbox of the first of them before. */
+  readonly before?: string;
 }
 
 /** By the name of the mailbox. */
@@ -79,16 +81,16 @@ export async function findLost(served: Served): Promise<Question | undefined> {
   for (const mailbox of isLost ? [] : mailboxes) {
     const [known, ...place] = ((await tryReadText(memoryOfMailbox(served, mailbox))) ?? "").trim().split(" ");
     if (!known || known === id) continue;
+    if (lost.length === 0) before = place.join(" ");
     lost.push(mailbox);
     remembered.add(known);
-    before = place.join(" ");
   }
   if (remembered.size === 0) return undefined;
   const what =
     before === inbox ? "this inbox" : `the mailbox ${lost[0]?.email}, which was delivered to ${before},`;
   const isThere = await exists(work);
   const detail = isThere ? `${work} is not the one that ${what} had before` : `${work} is missing`;
-  return { code: "WORK_LOST", detail, about: [...remembered].toSorted().join(" "), mailboxes: lost };
+  return { code: "WORK_LOST", detail, about: [...remembered].toSorted().join(" "), mailboxes: lost, before };
 }
 
 /**
@@ -97,7 +99,7 @@ export async function findLost(served: Served): Promise<Question | undefined> {
  * what follows: then returns their answers.
  */
 export async function demandWork(served: Served): Promise<Answers | undefined> {
-  if (await exists(served.work)) await demandOurs(served.work);
+  await demandOurs(served.work);
   const lost = await findLost(served);
   return lost && demandAnswers(served, lost);
 }
@@ -220,7 +222,8 @@ function digestOf(...texts: readonly string[]): string {
   return createHash("sha256").update(texts.join("\0")).digest("hex").slice(0, 32);
 }
 
-async function demandOurs(work: string): Promise<void> {
+export async function demandOurs(work: string): Promise<void> {
+  if (!(await exists(work))) return;
   const { uid } = await lstat(work);
   await demandPlain(work, uid);
   if (uid !== process.geteuid?.() && uid !== (await ownerOfNew(work))) throw notOurs(work, uid);

@@ -2,6 +2,8 @@
 import { cp, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { FAULT_CODES } from "../../src/base/fault-codes.ts";
+import type { Finding } from "../../src/cli/doctor/findings.ts";
 import { startRun } from "../support/command.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";
@@ -146,6 +148,36 @@ describe("nothing is written until an operator has said adopt or anew", () => {
     expect(await delivered(inbox)).toEqual([...before, ...twice].toSorted());
   });
 
+  const before: readonly [what: string, change: Change, code: string, counted: boolean][] = [
+    ["in another folder", move, "WORK_LOST", true],
+    ["in a copy without dot-folders", moveCopied, "WORK_LOST", true],
+    ["without its work folder", loseWork, "WORK_LOST", false],
+    ["with an older work folder", restoreWork, "WORK_RESTORED", false],
+  ];
+  test.each(before)(
+    "doctor and config check say so before a start %s",
+    async (_what, change, code, counted) => {
+      const site = await setUp();
+      const check = () => site.run("config", "check", "--json");
+      expect(JSON.parse((await check()).stdout).warnings).toEqual([]);
+      await make(change, site);
+      const { happened, advice } = FAULT_CODES[code as "WORK_LOST"];
+      const doctor = await site.run("doctor", "--json");
+      const { findings } = JSON.parse(doctor.stdout);
+      const found = findings.find(({ check, status }: Finding) => check === "work" && status === "failed");
+      expect(found).toMatchObject({ detail: expect.stringContaining(happened), advice });
+      const checked = await check();
+      const [warning] = JSON.parse(checked.stdout).warnings;
+      expect([checked.exitCode, warning]).toEqual([0, `${found.detail}. ${advice}`]);
+      const { stderr } = await site.run("adopt");
+      const text = `; 23 transfers were delivered to ${site.inbox} before`;
+      for (const shown of [found.detail, warning, stderr]) expect(shown.includes(text)).toBe(counted);
+      expect((await site.run("adopt", "--yes")).exitCode).toBe(0);
+      expect(JSON.parse((await check()).stdout).warnings).toEqual([]);
+      expect((await site.run("doctor")).stdout).not.toContain(happened);
+    },
+  );
+
   async function refuse(change: Change) {
     const site = await setUp();
     const inbox = await make(change, site);
@@ -230,5 +262,6 @@ test("a mailbox that is delivered elsewhere is refused when it is added to a run
   await expect.poll(() => daemon.logged()).toContain('"msg":"ready"');
   await site.rewrite({ inbox: other, mailboxes: [box, mailboxKeys(MAILBOX)] });
   await expect.poll(() => daemon.logged()).toContain("WORK_LOST");
+  expect(daemon.logged()).toContain(`; 23 transfers were delivered to ${site.inbox} before`);
   expect(await delivered(other)).toEqual([]);
 });

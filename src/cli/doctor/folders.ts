@@ -14,9 +14,10 @@ import { findExposed, isExposed, isWrittenByAll, TRUSTED_FOLDERS } from "../../i
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { canReach, demandGroup } from "../../inbox/reach.ts";
-import { demandWork } from "../../inbox/work-folder.ts";
+import { demandOurs } from "../../inbox/work-folder.ts";
 import { MAX_NAME_BYTES, safeSegment } from "../../model/names.ts";
 import { quote } from "../../model/order.ts";
+import { findRefusal } from "../../operate/records.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 const INBOX = "inbox";
@@ -83,7 +84,9 @@ async function checkPrivate(findings: Findings, state: string): Promise<void> {
 async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
   const { work } = settings;
   const isSound = await findings.attempt("work", async () => {
-    await asOwnerOf(work, () => demandWork(settings));
+    await asOwnerOf(work, () => demandOurs(work));
+    const refusal = await findRefusal(settings);
+    if (refusal !== undefined) throw refusal;
     for (const folder of await findExposed(work)) {
       findings.warn(
         "work",
