@@ -7,12 +7,35 @@ import type { Finding } from "../../src/cli/doctor/findings.ts";
 import { startRun } from "../support/command.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
 import { runProgram } from "../support/program.ts";
+import { startRedis } from "../support/redis.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const COUNT = 20;
 const FIRST = Array.from({ length: COUNT }, (_, at) => `t${String(at).padStart(2, "0")}`);
 const LATER = ["u1", "u2", "u3"];
+
+/** `chosen`: those of the changes that are tried on this engine. */
+type TestsOf = (
+  setUp: () => Promise<Site>,
+  chosen: <Row extends readonly [what: string, ...rest: unknown[]]>(changes: readonly Row[]) => Row[],
+) => void;
+
+const ON_REDIS = new Set([
+  "when the inbox is moved whole",
+  "when the inbox is another folder",
+  "when the inbox is copied without its dot-folders",
+  "when the work folder is lost",
+  "when work and state are lost",
+]);
+
+function onEngines(what: string, testsOf: TestsOf): void {
+  describe(what, () => testsOf(setUp, (changes) => [...changes]));
+  describe(`${what}, with a queue on Redis`, { tags: ["system"] }, () => {
+    const setUpOnRedis = async () => setUp({ queue: (await startRedis()).url });
+    testsOf(setUpOnRedis, (changes) => changes.filter(([change]) => ON_REDIS.has(change)));
+  });
+}
 
 /** A daemon from cron that has delivered the first transfers, a backup of all, and the later ones. */
 async function setUp(keys: Readonly<Record<string, unknown>> = {}) {
@@ -27,7 +50,8 @@ async function setUp(keys: Readonly<Record<string, unknown>> = {}) {
   for (const trackingId of LATER) simulator.addTransfer(transferPlan({ trackingId }));
   expect((await once()).exitCode).toBe(0);
   const arrive = (trackingId: string) => simulator.addTransfer(transferPlan({ trackingId }));
-  return { ...site, work: join(inbox, ".inlet"), backup, run, once, arrive };
+  const rewrite = (changed: object) => site.rewrite({ ...keys, ...changed });
+  return { ...site, rewrite, work: join(inbox, ".inlet"), backup, run, once, arrive };
 }
 
 type Site = Awaited<ReturnType<typeof setUp>>;
@@ -56,7 +80,7 @@ async function make(change: Change, site: Site): Promise<string> {
 
 const ALL = [...FIRST, ...LATER];
 
-describe("nothing is delivered twice, and what is new arrives, without a word", () => {
+onEngines("nothing is delivered twice, and what is new arrives, without a word", (setUp, chosen) => {
   const CHANGES: readonly [what: string, change: Change][] = [
     [
       "when the inbox is moved whole",
@@ -82,7 +106,7 @@ describe("nothing is delivered twice, and what is new arrives, without a word", 
       },
     ],
   ];
-  test.each(CHANGES)("%s", async (_what, change) => {
+  test.each(chosen(CHANGES))("%s", async (_what, change) => {
     const site = await setUp();
     const inbox = await make(change, site);
     site.arrive("new");
@@ -91,7 +115,7 @@ describe("nothing is delivered twice, and what is new arrives, without a word", 
   });
 });
 
-describe("nothing is written until an operator has said adopt or anew", () => {
+onEngines("nothing is written until an operator has said adopt or anew", (setUp, chosen) => {
   const move: Change = async ({ folder }) => join(folder, "moved");
   const moveCopied: Change = async ({ folder, inbox }) => {
     await copy(inbox, join(folder, "moved"), false);
@@ -120,7 +144,7 @@ describe("nothing is written until an operator has said adopt or anew", () => {
     ["when the inbox is restored with its work folder", restoreInbox, LATER],
   ];
 
-  const adopts = CHANGES.map(([what, change]) => [what, change] as const);
+  const adopts = chosen(CHANGES).map(([what, change]) => [what, change] as const);
   test.each(adopts)("%s, and adopt delivers only what is new", async (_what, change) => {
     const { site, inbox, before } = await refuse(change);
     expect(await site.run("adopt")).toMatchObject({ exitCode: 3, stderr: expect.stringContaining("--yes") });
@@ -140,13 +164,16 @@ describe("nothing is written until an operator has said adopt or anew", () => {
     );
   });
 
-  test.each(CHANGES)("%s, and anew delivers everything that has no record", async (_what, change, again) => {
-    const { site, inbox, before } = await refuse(change);
-    expect((await site.run("anew", "--yes")).exitCode).toBe(0);
-    expect((await site.once()).exitCode).toBe(0);
-    const twice = again.map((trackingId) => (before.includes(trackingId) ? `${trackingId}-2` : trackingId));
-    expect(await delivered(inbox)).toEqual([...before, ...twice].toSorted());
-  });
+  test.each(chosen(CHANGES))(
+    "%s, and anew delivers everything that has no record",
+    async (_what, change, again) => {
+      const { site, inbox, before } = await refuse(change);
+      expect((await site.run("anew", "--yes")).exitCode).toBe(0);
+      expect((await site.once()).exitCode).toBe(0);
+      const twice = again.map((trackingId) => (before.includes(trackingId) ? `${trackingId}-2` : trackingId));
+      expect(await delivered(inbox)).toEqual([...before, ...twice].toSorted());
+    },
+  );
 
   const before: readonly [what: string, change: Change, code: string, counted: boolean][] = [
     ["in another folder", move, "WORK_LOST", true],
@@ -189,7 +216,9 @@ describe("nothing is written until an operator has said adopt or anew", () => {
   }
 });
 
-describe("what may have been delivered waits for a word as one problem, and what is new arrives", () => {
+const ONE_PROBLEM = "what may have been delivered waits for a word as one problem, and what is new arrives";
+
+onEngines(ONE_PROBLEM, (setUp, chosen) => {
   const loseBoth: Change = async ({ work, state }) => {
     await rm(work, { recursive: true });
     await rm(state, { recursive: true });
@@ -210,7 +239,7 @@ describe("what may have been delivered waits for a word as one problem, and what
     ["when work and state are restored from a backup", restoreBoth, LATER],
   ];
 
-  test.each(CHANGES)("%s, and adopt leaves it out", async (_what, change, doubtful) => {
+  test.each(chosen(CHANGES))("%s, and adopt leaves it out", async (_what, change, doubtful) => {
     const { site, inbox } = await doubt(change, doubtful);
     expect((await site.run("adopt", "--yes")).exitCode).toBe(0);
     expect((await site.once()).exitCode).toBe(0);
@@ -219,7 +248,7 @@ describe("what may have been delivered waits for a word as one problem, and what
     expect((await site.run("adopt", "--yes")).stderr).toContain("Nothing waits");
   });
 
-  test.each(CHANGES)("%s, and anew delivers it once more", async (_what, change, doubtful) => {
+  test.each(chosen(CHANGES))("%s, and anew delivers it once more", async (_what, change, doubtful) => {
     const { site, inbox } = await doubt(change, doubtful);
     expect((await site.run("anew", "--yes")).exitCode).toBe(0);
     expect((await site.once()).exitCode).toBe(0);
