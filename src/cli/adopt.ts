@@ -55,16 +55,18 @@ async function decide(
   const { mailboxes, state } = settings;
   const at = wanted === undefined ? undefined : findMailbox(mailboxes, wanted);
   if (at === -1) throw impossible(describeUnknownMailbox(mailboxes, wanted ?? ""));
-  const isChosen = (name: string) => at === undefined || name === mailboxes[at]?.name;
+  const chosen = at === undefined ? undefined : mailboxes[at];
   const question = await findQuestion(settings);
-  const asked = question?.mailboxes.filter(({ name }) => isChosen(name)) ?? [];
+  const asked = question?.mailboxes.filter(({ name }) => chosen === undefined || name === chosen.name) ?? [];
   // Damaged records are reported elsewhere.
   const found = await Array.fromAsync(access.all({ state: "waiting", reason: DOUBT }, () => {}));
-  const transfers = found.filter(({ mailbox }) => isChosen(mailbox));
+  // These are shown under the label of their mailbox.
+  const label = chosen?.label ?? chosen?.name;
+  const transfers = found.filter(({ mailbox }) => label === undefined || mailbox === label);
   const [effect, act] = DECISIONS[decision];
   const will = `${yes ? "will" : "would"} be ${effect}`;
   if (question !== undefined && asked.length > 0) {
-    const names = asked.map(({ name }) => name).join(", ");
+    const names = asked.map(({ email }) => email).join(", ");
     say(context, `The work folder is not the expected one: ${question.detail}.`);
     say(context, `What is listed for ${names}, and no record there names as delivered, ${will}.`);
   }

@@ -56,8 +56,8 @@ async function setUp(keys: Readonly<Record<string, unknown>> = {}) {
 
 type Site = Awaited<ReturnType<typeof setUp>>;
 
-async function delivered(inbox: string): Promise<string[]> {
-  const folder = join(inbox, MAILBOX, "anna@supplier.example");
+async function delivered(inbox: string, mailbox = MAILBOX): Promise<string[]> {
+  const folder = join(inbox, mailbox, "anna@supplier.example");
   return (await readdir(folder).catch(() => [])).toSorted();
 }
 
@@ -294,3 +294,62 @@ test("a mailbox that is delivered elsewhere is refused when it is added to a run
   expect(daemon.logged()).toContain(`; 23 transfers were delivered to ${site.inbox} before`);
   expect(await delivered(other)).toEqual([]);
 });
+
+test.each(["lab", MAILBOX])(
+  "two mailboxes that have swapped their names are decided apart, by the name %s",
+  async (name) => {
+    const other = "other@example.com";
+    const named = (first: string, second: string) => ({
+      mailboxes: [
+        { ...mailboxKeys(MAILBOX), name: first },
+        { ...mailboxKeys(other), name: second },
+      ],
+    });
+    const { simulator, inbox, folder, state, config, rewrite } = await install(
+      { transfers: [transferPlan({ trackingId: "t1" })] },
+      named("orders", "lab"),
+    );
+    const run = (...argv: string[]) => runProgram([...argv, "--config", config]);
+    expect((await run("once")).exitCode).toBe(0);
+    await rewrite(named("lab", "orders"));
+    expect((await run("once")).exitCode).toBe(0);
+    const work = join(inbox, ".inlet");
+    const [workBefore, stateBefore] = [join(folder, "work-before"), join(folder, "state-before")];
+    await copy(work, workBefore, true);
+    await copy(state, stateBefore, true);
+    simulator.addTransfer(transferPlan({ trackingId: "t2" }));
+    simulator.addTransfer(transferPlan({ trackingId: "t3", to: [other] }));
+    expect((await run("once")).exitCode).toBe(0);
+    for (const [from, to] of [
+      [workBefore, work],
+      [stateBefore, state],
+    ] as const) {
+      await rm(to, { recursive: true });
+      await copy(from, to, true);
+    }
+    const waiting = async () => {
+      const { stdout } = await run("list", "--state", "waiting", "--json");
+      const views = stdout.split("\n").filter(Boolean);
+      return views.map((line) => JSON.parse(line)).map(({ mailbox, trackingId }) => [mailbox, trackingId]);
+    };
+    const all = async () => [await delivered(inbox, "orders"), await delivered(inbox, "lab")];
+    expect((await run("once")).exitCode).toBe(3);
+    expect((await waiting()).toSorted()).toEqual([
+      ["lab", "t2"],
+      ["orders", "t3"],
+    ]);
+    expect((await run("status")).stdout).toMatch(/inlet adopt.*inlet anew/);
+    expect((await run("adopt", "--mailbox", "nobody", "--yes")).exitCode).toBe(2);
+    expect((await run("adopt", "--mailbox", name, "--yes")).exitCode).toBe(0);
+    expect((await run("once")).exitCode).toBe(3);
+    expect(await waiting()).toEqual([["orders", "t3"]]);
+    expect(await run("adopt", "--mailbox", name)).toMatchObject({
+      exitCode: 0,
+      stderr: expect.stringContaining("Nothing waits"),
+    });
+    expect((await run("adopt", "--mailbox", name === "lab" ? "orders" : other, "--yes")).exitCode).toBe(0);
+    simulator.addTransfer(transferPlan({ trackingId: "t4" }));
+    expect((await run("once")).exitCode).toBe(0);
+    expect(await all()).toEqual([["t1", "t2", "t4"], ["t3"]]);
+  },
+);
