@@ -8,7 +8,14 @@ import { readFile, rm } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
-import { groupsOf, handoffOf, inboxesOf, type MailboxSettings, targetsOf } from "../config/settings.ts";
+import {
+  groupsOf,
+  handoffOf,
+  inboxesOf,
+  type MailboxSettings,
+  type Settings,
+  targetsOf,
+} from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
 import { findExposed, findExposedState } from "../inbox/exposure.ts";
 import { openInbox } from "../inbox/inbox.ts";
@@ -64,14 +71,14 @@ interface WorkspaceTools {
 export async function openWorkspace(
   live: LiveSettings,
   scope: AsyncDisposableStack,
-  { emit, clock, process, known }: WorkspaceTools,
+  { emit, clock, process, known: before }: WorkspaceTools,
 ) {
   const settings = live.now;
   const { inbox: root, work, state, handoff, queue } = settings;
   const isAlone = queue === "embedded";
   const nowMs = clock.now();
   const tokens = join(state, "tokens");
-  if (known !== undefined) await demandSame(known);
+  const known = before && (await findSame(before, settings));
   closeDisks(undefined);
   if (known !== undefined) await demandWritable(known);
   // Answers are about keys, which the records have too.
@@ -144,6 +151,19 @@ export async function openWorkspace(
       coRecipients: coRecipientsAmong(() => live.now.mailboxes, ledger),
     }),
   };
+}
+
+/** The same folders; `undefined` if operators have said what follows their loss, which is as at a first start. Throws the loss. */
+async function findSame(known: KnownFolders, settings: Settings): Promise<KnownFolders | undefined> {
+  try {
+    await demandSame(known);
+    return known;
+  } catch (loss) {
+    const demand = async () =>
+      demandWork({ ...settings, mailboxes: await withKeys(settings.work, settings.mailboxes, "foreseen") });
+    if ((await demand().catch(() => undefined)) === undefined) throw loss;
+    return undefined;
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import { FAULT_CODES } from "../../src/base/fault-codes.ts";
 import type { Finding } from "../../src/cli/doctor/findings.ts";
 import { startRun } from "../support/command.ts";
 import { install, mailboxKeys } from "../support/installation.ts";
-import { runProgram } from "../support/program.ts";
+import { end, finish, logOf, runProgram, startProgram } from "../support/program.ts";
 import { startRedis } from "../support/redis.ts";
 import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
@@ -52,6 +52,12 @@ async function setUp(keys: Readonly<Record<string, unknown>> = {}) {
   const arrive = (trackingId: string) => simulator.addTransfer(transferPlan({ trackingId }));
   const rewrite = (changed: object) => site.rewrite({ ...keys, ...changed });
   return { ...site, rewrite, work: join(inbox, ".inlet"), backup, run, once, arrive };
+}
+
+/** `inlet run` as a process of its own. */
+function startDaemon(config: string) {
+  const daemon = startProgram(["run", "--config", config]);
+  return { daemon, logged: logOf(daemon) };
 }
 
 type Site = Awaited<ReturnType<typeof setUp>>;
@@ -293,6 +299,43 @@ test("a mailbox that is delivered elsewhere is refused when it is added to a run
   await expect.poll(() => daemon.logged()).toContain("WORK_LOST");
   expect(daemon.logged()).toContain(`; 23 transfers were delivered to ${site.inbox} before`);
   expect(await delivered(other)).toEqual([]);
+});
+
+describe("a daemon without its work folder goes on by itself when an operator has decided", {
+  tags: ["system"],
+}, () => {
+  const SOME_POLLS = 5;
+  const lose = ({ work, folder }: Site) => rename(work, join(folder, "lost"));
+
+  // They wait most of the time, so both wait at once.
+  test.each(["before it was started", "while it ran"])("%s", async (when) => {
+    await Promise.all([goOn("adopt", [...ALL, "new"]), goOn("anew", [...ALL, "new", ...ALL.map(again)])]);
+
+    async function goOn(decision: "adopt" | "anew", expected: readonly string[]): Promise<void> {
+      const site = await setUp();
+      const isRunning = when === "while it ran";
+      if (!isRunning) await lose(site);
+      const { daemon, logged } = startDaemon(site.config);
+      if (isRunning) {
+        await expect.poll(logged).toContain('"msg":"ready"');
+        await lose(site);
+      }
+      await expect.poll(logged).toMatch(isRunning ? /FOLDER_MISSING|DISK_REPLACED/ : /WORK_LOST/);
+      expect(await delivered(site.inbox)).toEqual(ALL.toSorted());
+      const before = site.simulator.totals().received;
+      const decide = startProgram([decision, "--yes", "--config", site.config]);
+      expect(await finish(decide)).toMatchObject({ exitCode: 0 });
+      // What the first list has counts as delivered, if the decision is to adopt.
+      await expect.poll(() => site.simulator.totals().received).toBeGreaterThan(before + SOME_POLLS);
+      site.arrive("new");
+      await expect.poll(() => delivered(site.inbox)).toEqual(expected.toSorted());
+      await end(daemon);
+      expect((await site.once()).exitCode).toBe(0);
+      expect(await delivered(site.inbox)).toEqual(expected.toSorted());
+    }
+  });
+
+  const again = (trackingId: string) => `${trackingId}-2`;
 });
 
 test.each(["lab", MAILBOX])(
