@@ -35,7 +35,11 @@ function isBorne(plan: Plan): boolean {
   return (
     isCron !== true &&
     !NOT_YET_SEEDS.has(seed) &&
-    all.every(({ kind }) => !NOT_YET.has(kind) && !(site.isShared && NOT_YET_IN_FLEETS.has(kind)))
+    all.every((what) => {
+      if (NOT_YET.has(what.kind)) return false;
+      const isPause = what.kind === "when" && what.pauseMs > 0;
+      return !site.isShared || !(isPause || NOT_YET_IN_FLEETS.has(what.kind));
+    })
   );
 }
 

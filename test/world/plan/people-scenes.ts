@@ -361,6 +361,26 @@ export const PEOPLE_SCENES = {
     ];
   },
 
+  /** Of two processes, one pauses at some step while it carries out an order or receives, and the other goes on. */
+  "paused decision": ({ random, transfer, order, weather, when, perhaps }) => {
+    const where = random.pick<Moment>(["order", "order", "file", "zip", "information"]);
+    const pause: Happening = {
+      kind: "when",
+      inFolder: undefined,
+      afterSteps: random.int(where === "order" ? 25 : 60),
+      pauseMs: random.pick([5_000, 30_000, 90_000]),
+      // Nothing else happens.
+      what: { kind: "backup" },
+    };
+    return [
+      at(0, { kind: "arrive", transfer }),
+      ...perhaps(0.7, () => at(0, { kind: "damage", transfer, ms: 100_000 })),
+      ...perhaps(0.8, () => at(0, weather("slow", { share: 1, scope: "transfers" }))),
+      at(0, when(where, pause)),
+      at(1_000 + random.int(20_000), order(random.pick(["discard", "discard", "retry", "release"]))),
+    ];
+  },
+
   /** The check gives no verdict, spoils what it looked at, and is configured no longer. */
   "check ends": ({ random, site, perhaps }) => [
     at(0, { kind: "check", exitCode: 75, ms: 3 * MINUTE_MS, spoils: random.chance(0.8) }),

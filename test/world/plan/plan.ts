@@ -12,6 +12,7 @@ import {
   fitLimits,
   fitSite,
   fitTransfers,
+  hasEnough,
   makeScene,
   pickScene,
   type Scene,
@@ -196,7 +197,9 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const drawnSite = makeSite(random, taste);
   const basic = fitSite(scene, random, isPlain ? withKnownPasswords(drawnSite) : drawnSite);
   if (scene === "archives") Object.assign(taste, { archives: 0.9 });
-  const made = makeTransfers(random, countTransfers(scene, random), basic, taste);
+  const make = () => makeTransfers(random, countTransfers(scene, random), basic, taste);
+  let made = make();
+  for (let times = 4; times > 0 && !hasEnough(scene, made); times--) made = make();
   const transfers = fitTransfers(scene, random, basic, isPlain ? made.map(asUsual) : made);
   const site = fitLimits(scene, random, basic, transfers);
   const happenings = makeScene(scene, random, site, transfers, taste);

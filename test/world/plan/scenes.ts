@@ -32,10 +32,11 @@ const SCENES = {
   moments: 5,
   slow: 5,
   crossed: 7,
-  "two workers": 4,
-  lies: 4,
+  "two workers": 3,
+  "paused decision": 4,
+  lies: 6,
   "slow download": 4,
-  archives: 3,
+  archives: 4,
   messages: 4,
   "kinds of messages": 2,
   intervals: 1.5,
@@ -96,6 +97,7 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
   const { handoff, boxes } = site;
   const command = { command: [PROGRAMS.common], ...handoff };
   switch (scene) {
+    case "paused decision":
     case "queue":
     case "two workers":
       return { ...site, isShared: true };
@@ -196,6 +198,12 @@ export function countTransfers(scene: Scene, random: Random): number {
   return 1 + random.int(2);
 }
 
+/** Whether there is what the scene is about: several archives. */
+export function hasEnough(scene: Scene, [transfer]: readonly SentTransfer[]): boolean {
+  const archives = transfer?.files.filter(({ members }) => members !== undefined) ?? [];
+  return scene !== "archives" || archives.length > 1;
+}
+
 /** What senders send, as far as the scene needs it. */
 export function fitTransfers(
   scene: Scene,
@@ -227,7 +235,7 @@ export function fitLimits(
   site: Site,
   [transfer]: readonly SentTransfer[],
 ): Site {
-  const isWanted = scene === "archives" || (scene === "lies" && random.chance(0.4));
+  const isWanted = scene === "archives" || (scene === "lies" && random.chance(0.6));
   if (!isWanted || transfer === undefined) return site;
   const sent = sizeOf(transfer.files);
   const unpacked = sizeOf(transfer.files.flatMap(({ members }) => members ?? []));
