@@ -208,7 +208,10 @@ export class Observer {
     const first = all.find((order) => order.act === act && order.actedMs === undefined);
     // A second daemon, or a crash, repeats one.
     if (first === undefined) return;
-    const earlier = all.find((order) => order.actedMs === undefined && order.atMs < first.atMs);
+    // Of two equal ones it is not known which was carried out.
+    const earlier = all.find(
+      (order) => order.actedMs === undefined && order.atMs < first.atMs && order.act !== act,
+    );
     if (earlier !== undefined)
       this.violate(`an order is overtaken: ${earlier.act} of ${trackingId} by a later ${act}`);
     first.actedMs = this.#nowMs;
