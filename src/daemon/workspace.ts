@@ -161,6 +161,7 @@ async function findSame(known: KnownFolders, settings: Settings): Promise<KnownF
   } catch (loss) {
     const demand = async () =>
       demandWork({ ...settings, mailboxes: await withKeys(settings.work, settings.mailboxes, "foreseen") });
+    // Without an answer, the loss says more than what follows from it.
     if ((await demand().catch(() => undefined)) === undefined) throw loss;
     return undefined;
   }
