@@ -275,6 +275,9 @@ export class Rounds {
     // An earlier attempt with this stage may have prepared a delivery.
     await this.placing.drop(id);
     await this.quarantine.moveIn(this.paths.staged(id), id.name, id.round);
+    // An order may have ended the next round meanwhile, and found nothing to remove.
+    const next = id.round + 1;
+    if ((await this.readEnd(id.name, next)) !== undefined) await this.quarantine.clear(id.name, next);
   }
 
   /** The earlier rounds' content in quarantine is delivered now, or replaced. */

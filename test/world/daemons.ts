@@ -318,7 +318,7 @@ export class Daemons {
       process.onKilled = () => {};
       const { calm, requests, schedule } = this.#world;
       const down = calm.disturb(Number.POSITIVE_INFINITY);
-      requests.forgot(process);
+      requests.killed(process);
       this.#world.note(isPowerCut ? "the power is cut" : `${process.name} is killed`);
       if (isPowerCut) this.#cutPower(downMs);
       schedule.after(downMs, () => {

@@ -23,6 +23,7 @@ interface Trigger {
   readonly inFolder: string | undefined;
   readonly moment: Moment | undefined;
   readonly pauseMs: number;
+  readonly stallMs: number;
   readonly what: Happening;
   left: number;
 }
@@ -60,9 +61,9 @@ export class Troubles {
   /** Something happens at one of the next steps of this process. */
   trigger(
     process: Process,
-    { inFolder, moment, pauseMs, what, afterSteps }: Happening & { kind: "when" },
+    { inFolder, moment, pauseMs, stallMs = 0, what, afterSteps }: Happening & { kind: "when" },
   ): void {
-    this.#triggers.push({ process, inFolder, moment, pauseMs, what, left: afterSteps });
+    this.#triggers.push({ process, inFolder, moment, pauseMs, stallMs, what, left: afterSteps });
   }
 
   /** The process begins something that others see. */
@@ -89,16 +90,16 @@ export class Troubles {
     this.mendFolder();
   }
 
-  /** Throws the system's error if this step fails. */
-  meet(process: Process, step: Step): void {
-    const trigger = this.#triggers.find((each) => isPulled(each, process, step.path));
+  /** Throws the system's error if this step fails. Returns for how long it alone waits. */
+  meet(process: Process, step: Step): number {
+    const trigger = this.#triggers.find((each) => isPulled(each, process, step));
     if (trigger !== undefined) this.#pull(process, trigger, step.path);
     const { type, path, entry } = step;
     if (this.#badFolder !== undefined && path.includes(`/.inlet/${this.#badFolder}`)) {
       throw failure("EIO", path);
     }
     const trouble = this.#troubles.find((each) => strikes(each, process, step));
-    if (trouble === undefined) return;
+    if (trouble === undefined) return trigger?.stallMs ?? 0;
     trouble.left--;
     // A disk that fails to sync may also fail to say what it has.
     if (trouble.inFolder !== undefined && trouble.left === 1) trouble.type = "any";
@@ -113,6 +114,7 @@ export class Troubles {
     const { schedule } = this.#world;
     this.#triggers.splice(this.#triggers.indexOf(trigger), 1);
     this.#world.note(() => `at ${where}:`);
+    if (trigger.stallMs > 0) this.#world.calm.disturb(trigger.stallMs + MINUTE_MS);
     this.#world.happen(trigger.what);
     if (trigger.pauseMs > 0 && process.frozenUntilMs <= schedule.nowMs) {
       process.frozenUntilMs = schedule.nowMs + trigger.pauseMs;
@@ -121,9 +123,9 @@ export class Troubles {
 }
 
 /** Whether it happens at this step. Counts the steps before it. */
-function isPulled(trigger: Trigger, process: Process, path: string): boolean {
-  const { inFolder, moment } = trigger;
-  if (moment !== undefined) return false;
+function isPulled(trigger: Trigger, process: Process, { type, path }: Step): boolean {
+  const { inFolder, moment, stallMs } = trigger;
+  if (moment !== undefined || (stallMs > 0 && type === "read")) return false;
   const isMet = trigger.process === process && (inFolder === undefined || path.includes(`/${inFolder}`));
   return isMet && trigger.left-- <= 0;
 }

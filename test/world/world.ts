@@ -414,8 +414,9 @@ export class World implements Ground {
 
   // Ground
 
-  disturb(process: Process, step: Step): void {
-    if (!this.#isPeace && process !== this.people.operator) this.troubles.meet(process, step);
+  disturb(process: Process, step: Step): number {
+    if (this.#isPeace || process === this.people.operator) return 0;
+    return this.troubles.meet(process, step);
   }
 
   async runProgram(process: Process, { argv, env }: ProgramStart): Promise<Partial<ProgramEnd>> {
@@ -477,7 +478,7 @@ function loadSite(site: Site): Promise<Settings | undefined> {
     schedule,
     disk,
     random: new Random(1),
-    disturb: () => {},
+    disturb: () => 0,
     wallOffsetMs: 0,
     bootedMs: START_MS,
   } as unknown as Ground;

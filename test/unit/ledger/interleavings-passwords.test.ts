@@ -102,7 +102,7 @@ async function play(seed: number, passwords: Passwords, system: Disk): Promise<s
   const unused = () => Promise.reject(new Error("no program and no request runs here"));
   const ground: Ground = {
     ...{ schedule, disk, random, areLocksBroken: false, locks: new Map(), watches: new Set() },
-    ...{ disturb() {}, runProgram: unused, post: unused },
+    ...{ disturb: () => 0, runProgram: unused, post: unused },
   };
   const service = new Service(disk);
   const start = (process: Process, work: () => Promise<void>) =>

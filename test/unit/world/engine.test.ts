@@ -196,7 +196,7 @@ function play() {
   const unused = () => Promise.reject(new Error("not here"));
   const ground: Ground = {
     ...{ schedule, disk, random, areLocksBroken: false, locks: new Map(), watches: new Set() },
-    ...{ disturb() {}, runProgram: unused, post: unused },
+    ...{ disturb: () => 0, runProgram: unused, post: unused },
   };
   const store = new SharedStore({ nowMs: () => schedule.nowMs, random: random.fork() });
 

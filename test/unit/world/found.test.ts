@@ -66,6 +66,17 @@ describe("I1 whole or nothing: bytes that somebody has changed on the disk are n
   );
 });
 
+test("nothing is left in quarantine of a transfer that was discarded while it was moved there", async () => {
+  const discard = { kind: "order", action: "discard", transfer: 0, withPassword: false } as const;
+  const next = { kind: "when", afterSteps: 0, pauseMs: 0 } as const;
+  const slowMove = { ...next, inFolder: "quarantine", stallMs: 30_000, what: discard } as const;
+  // Not at a step of its start.
+  const slow = { ...next, inFolder: undefined, moment: "information", what: slowMove } as const;
+  const damage = { kind: "damage", transfer: 0, ms: 60_000 } as const;
+  const log = await runWell(planOf([at(0, damage), at(0, slow)], {}));
+  expect(log.filter((line) => line.includes("ended as gone"))).toHaveLength(1);
+});
+
 async function runWell(plan: Plan): Promise<readonly string[]> {
   const { violations, log } = await runPlan(plan, true);
   expect(violations).toEqual([]);

@@ -18,7 +18,7 @@ function makeGround(): Ground {
   const unused = () => Promise.reject(new Error("no program and no request runs here"));
   return {
     ...{ schedule, disk, random: new Random(1), areLocksBroken: false },
-    ...{ locks: new Map(), watches: new Set(), disturb() {}, runProgram: unused, post: unused },
+    ...{ locks: new Map(), watches: new Set(), disturb: () => 0, runProgram: unused, post: unused },
   };
 }
 

@@ -32,8 +32,8 @@ export interface Ground {
   slowFolder?: string | undefined;
   /** How long a program runs at most, if that is longer than usual. */
   longestProgramMs?: number;
-  /** Throws the system's error if this step fails. */
-  disturb(process: Process, step: Step): void;
+  /** Throws the system's error if this step fails. Returns for how long it alone waits before it is done. */
+  disturb(process: Process, step: Step): number;
   runProgram(process: Process, program: ProgramStart): Promise<Partial<ProgramEnd>>;
   post(
     process: Process,
@@ -260,13 +260,14 @@ export class Process implements Owner, Machine {
     const slowStepMs = this.#slowMs(step);
     const isLater = this.frozenUntilMs > schedule.nowMs || slowStepMs > 0;
     if (isLater || this.#random.chance(0.25)) return this.#stepLater(step, Math.max(STEP_MS, slowStepMs));
+    let stallMs: number;
     try {
-      this.#ground.disturb(this, step);
+      stallMs = this.#ground.disturb(this, step);
     } catch (error) {
       return Promise.reject(error);
     }
-    // What happened before this step has stopped the process.
-    return this.frozenUntilMs > schedule.nowMs ? this.#wait(0) : undefined;
+    // What happened before this step may have stopped the process.
+    return stallMs > 0 || this.frozenUntilMs > schedule.nowMs ? this.#wait(stallMs) : undefined;
   }
 
   #slowMs({ path }: Step): number {
@@ -277,8 +278,8 @@ export class Process implements Owner, Machine {
 
   async #stepLater(step: Step, upToMs: number): Promise<void> {
     await this.#wait(this.#random.next() * upToMs);
-    this.#ground.disturb(this, step);
-    if (this.frozenUntilMs > this.#ground.schedule.nowMs) await this.#wait(0);
+    const stallMs = this.#ground.disturb(this, step);
+    if (stallMs > 0 || this.frozenUntilMs > this.#ground.schedule.nowMs) await this.#wait(stallMs);
   }
 
   /** The files of the world, with the results of Node's functions as far as the program uses them. */

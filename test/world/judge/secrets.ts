@@ -38,6 +38,7 @@ export class Requests {
   readonly #doubtsMs = new Map<string, number>();
   /** Until when a service has asked a process to rest, and since when, by what was asked for. */
   readonly #rests = new Map<string, { readonly sinceMs: number; readonly untilMs: number }>();
+  #kills = 0;
   readonly #refusedMessages = new Set<string>();
   /** When checksums of another file were given, and to whom. */
   readonly falseSums: { readonly transferId: string; readonly process: Process; readonly atMs: number }[] =
@@ -152,6 +153,11 @@ export class Requests {
     }
   }
 
+  killed(process: Process): void {
+    this.#kills++;
+    this.forgot(process);
+  }
+
   /** What was spent before a delivery counts no longer. */
   delivered(trackingId: string): void {
     const attempts = this.#attempts.get(trackingId);
@@ -165,7 +171,9 @@ export class Requests {
   /** Whether attempts were refused, or may have an unknown verdict. */
   hasSpentOn(trackingId: string): boolean {
     const { spent = 0, isDoubtful = false } = this.#attempts.get(trackingId) ?? {};
-    return spent > 0 || isDoubtful;
+    // A killed process may have been about to spend it.
+    const isLastPerhaps = this.#kills >= (this.#world.site.passwordAttempts ?? 2);
+    return spent > 0 || isDoubtful || isLastPerhaps;
   }
 
   /** How often the list of an address was asked for since then, page by page. */

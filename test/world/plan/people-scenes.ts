@@ -8,6 +8,21 @@ import { changeIdentity, changeSite, makeKinds, reuseName, swapAcknowledgement }
 const MINUTE_MS = 60_000;
 const ALL_KINDS = ["password", "quarantined", "gone", "held", "refused", "handoff", "disk"];
 
+/** Folders of ours in which a daemon writes while it works on a transfer. */
+const WRITTEN = [
+  "staging",
+  "quarantine",
+  "ledger",
+  "slots",
+  "placements",
+  "names",
+  "notes",
+  "outbox",
+  "orders",
+];
+/** Happens without an effect. */
+const NOTHING: Happening = { kind: "greedy", ms: 0 };
+
 export const PEOPLE_SCENES = {
   // The configuration
 
@@ -274,6 +289,51 @@ export const PEOPLE_SCENES = {
       ...Array.from({ length: number }, () => at(random.int(2_000), cross())),
       ...perhaps(0.3, () => at(random.int(60_000), { kind: "site", site })),
     ];
+  },
+
+  /** One step of the disk takes long, and meanwhile everything else goes on. */
+  "one slow step": ({ random, transfer, transfers, order, make, kill, when, perhaps }) => {
+    const slow = (moment: Moment, steps: number, what: Happening): Happening =>
+      when(moment, {
+        kind: "when",
+        inFolder: random.chance(0.5) ? random.pick(WRITTEN) : undefined,
+        afterSteps: random.int(steps),
+        pauseMs: 0,
+        stallMs: random.pick([3_000, 30_000, 60_000]),
+        what,
+      });
+    const act = () => order(random.pick(["discard", "discard", "release", "retry", "redeliver"]));
+    const other = (): Happening =>
+      random.weighted({ order: 5, vanish: 1, site: 1, password: 1, consume: 2, kill: 2 }) === "order"
+        ? act()
+        : random.chance(0.3)
+          ? { ...kill(random.chance(0.3)), afterSteps: random.int(60) }
+          : make(random.pick(["vanish", "site", "password", "consume"]));
+    const refused = perhaps(0.5, () => at(0, { kind: "damage", transfer, ms: 60_000 }));
+    const reception = ["information", "files", "file", "zip", "checksums"] as const;
+    switch (random.weighted({ reception: 4, order: 6, handoff: 3, poll: 1 })) {
+      case "reception":
+        return [...refused, at(0, slow(random.pick(reception), random.pick([8, 50]), other()))];
+      case "order":
+        // Given while a transfer is received, or afterwards.
+        return [
+          ...refused,
+          at(0, slow("order", random.pick([3, 10]), random.chance(0.5) ? other() : NOTHING)),
+          random.chance(0.6)
+            ? at(0, when(random.pick(reception), act()))
+            : at(40_000 + random.int(30_000), act()),
+          ...perhaps(0.3, () => at(70_000 + random.int(30_000), act())),
+        ];
+      case "handoff":
+        return [
+          at(0, slow(random.pick(["command", "webhook", "message", "check"]), random.pick([3, 12]), other())),
+        ];
+      default:
+        return [
+          ...transfers.keys().map((each) => at(random.int(40_000), { kind: "arrive", transfer: each })),
+          at(random.int(30_000), slow("list", random.pick([4, 15]), other())),
+        ];
+    }
   },
 
   // Programs, consumers and others

@@ -53,6 +53,7 @@ export type Happening =
   /**
    * Something happens exactly when the daemon has done so many more steps in one folder of ours, or in any; the daemon then
    * pauses, so that it happens in between. With a moment, it happens at the next one of these, after so many others.
+   * `stallMs`: it happens at a step that changes something. That step alone takes so long, while the daemon goes on.
    */
   | {
       readonly kind: "when";
@@ -60,6 +61,7 @@ export type Happening =
       readonly inFolder: string | undefined;
       readonly moment?: Moment;
       readonly pauseMs: number;
+      readonly stallMs?: number;
       readonly what: Happening;
     }
   /** `afterSteps`: of the disk, or of those in one folder of ours. */

@@ -30,6 +30,7 @@ const SCENES = {
   identity: 3,
   rules: 3,
   moments: 5,
+  "one slow step": 16,
   slow: 5,
   crossed: 7,
   "two workers": 3,
@@ -135,6 +136,8 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
         ...site,
         handoff: { ...handoff, unpack: random.pick(["instead", "beside", "beside"] as const) },
       };
+    case "one slow step":
+      return fitSlowStep(random, site);
     case "order and crash":
       return random.chance(0.8) ? withHold(random, site) : site;
     case "orders":
@@ -153,6 +156,18 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
     default:
       return site;
   }
+}
+
+/** With a check and a program more often than usual: their ends meet other things. */
+function fitSlowStep(random: Random, site: Site): Site {
+  const { handoff } = site;
+  return random.weighted({ command: 4, hold: 2, check: 2, usual: 3 }) === "hold"
+    ? withHold(random, site)
+    : {
+        ...site,
+        hasCheck: random.chance(0.25),
+        handoff: random.chance(0.5) ? { command: [PROGRAMS.common], ...handoff } : handoff,
+      };
 }
 
 /** Everything is held, as soon as it is listed or when its files are known. */
