@@ -7,11 +7,11 @@ import { randomBytes } from "node:crypto";
 import { unlink } from "node:fs/promises";
 import { constants } from "node:os";
 import { join } from "node:path";
-import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createDurably, replaceDurably } from "../base/durable.ts";
 import { Fault, unreadable } from "../base/faults.ts";
 import { tryLstat, tryReadFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { closedDisks } from "../base/machine.ts";
 import { Secret } from "../base/secret.ts";
 import { CLIENT_ID_FILE, CLIENT_ID_PATTERN, type KeptToken, KeptTokenShape } from "../model/token.ts";
@@ -63,13 +63,7 @@ export const TEMPORARY_TOKEN = /\.json\.tmp-\d{10}[0-9a-f]{6}$/;
 export async function loadTokenStores() {
   const Conf = await loadConf();
   // conf would compile a JSON schema for each mailbox; valibot checks the same without compiling.
-  const deserialize = (text: string): Partial<KeptToken> => {
-    try {
-      return v.parse(KeptTokenShape, JSON.parse(text));
-    } catch {
-      return {};
-    }
-  };
+  const deserialize = (text: string): Partial<KeptToken> => parseAs(KeptTokenShape, text) ?? {};
   return (folder: string) => {
     const open = (name: string) =>
       new Conf<Partial<KeptToken>>({

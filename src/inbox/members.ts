@@ -10,8 +10,9 @@ import { hostname } from "node:os";
 import { basename, join } from "node:path";
 import * as v from "valibot";
 import { exists, makeFolderDurably } from "../base/durable.ts";
-import { Fault, tolerate } from "../base/faults.ts";
-import { readdir, readFile, rm, writeFile } from "../base/files.ts";
+import { Fault } from "../base/faults.ts";
+import { readdir, readFile, rm, tryReadFile, writeFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { isHeldAlone, type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { randomHex } from "../base/random.ts";
 
@@ -69,9 +70,8 @@ export type MemberReport = Readonly<v.InferOutput<typeof ReportShape>>;
 export async function readReports(work: string): Promise<ReadonlyMap<string, MemberReport>> {
   const found = new Map<string, MemberReport>();
   for (const path of await listMembers(work)) {
-    const text = await readFile(factsOf(path), "utf8").catch(tolerate("ENOENT"));
-    const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), ReportShape), text);
-    if (parsed.success) found.set(basename(path), parsed.output);
+    const report = parseAs(ReportShape, await tryReadFile(factsOf(path)));
+    if (report !== undefined) found.set(basename(path), report);
   }
   return found;
 }
@@ -168,11 +168,7 @@ function factsOf(path: string): string {
 
 /** `undefined` for a file that cannot be read, or is damaged. */
 async function readFacts(path: string): Promise<Record<string, unknown> | undefined> {
-  try {
-    return JSON.parse(await readFile(path, "utf8")) ?? undefined;
-  } catch {
-    return undefined;
-  }
+  return parseAs(v.record(v.string(), v.unknown()), await readFile(path, "utf8").catch(() => undefined));
 }
 
 /** Creates the file and locks it. Until it is locked, another process may take it for an ended one's, and remove it. */

@@ -9,14 +9,15 @@
  * KEY is derived from the tracking-id alone. Earlier versions derived it from the address of the service too, in the folder
  * `attempts`: their files stay there, and count for every transfer that they may belong to.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
 import { mapLimit } from "../base/concurrency.ts";
 import { tryRead, tryUnlink } from "../base/disk.ts";
 import { writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
+import { parseAs } from "../base/json.ts";
 import type { AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
-import { parseJson } from "./format.ts";
 import { attemptsKey, oldAttemptsKey, startOfName } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -40,8 +41,7 @@ interface NumberedSlot {
 }
 
 export function parseSlot(text: string): Slot {
-  const result = v.safeParse(Shape, parseJson(text));
-  return result.success ? result.output : {};
+  return parseAs(Shape, text) ?? {};
 }
 
 /** `KEY.N.json` */

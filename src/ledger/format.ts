@@ -4,6 +4,7 @@ import { relative, resolve, sep } from "node:path";
 import * as v from "valibot";
 import { type Disk, tryRead } from "../base/disk.ts";
 import { Fault } from "../base/faults.ts";
+import { parseJson } from "../base/json.ts";
 import { RecordShape, type TransferRecord } from "../model/record.ts";
 import { type LedgerPaths, nameOf, type StageId } from "./paths.ts";
 
@@ -55,15 +56,6 @@ export async function readRecord(disk: Disk, path: string): Promise<(EndRecord &
 /** Passes on any error but that of a damaged record. */
 export function ifReadable(error: unknown): undefined {
   if (!(error instanceof Fault && error.code === "RECORD_UNREADABLE")) throw error;
-}
-
-/** `undefined` for a text that is not JSON. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /**

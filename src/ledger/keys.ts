@@ -2,14 +2,15 @@
  * The keys of mailboxes, as files `mailboxes/N.json` below the work folder. A key names the records and deliveries of an
  * address for ever; what the configuration calls the mailbox is a label. The first file that names an address decides.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
 import { createDurably } from "../base/durable.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { readdir, tryReadFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import type { Labelled } from "../model/mailbox.ts";
 import { canonicalAddress, mailboxIdOf } from "../model/transfer.ts";
-import { parseJson } from "./format.ts";
 import { ledgerPaths } from "./paths.ts";
 
 const Shape = v.record(v.string(), v.string());
@@ -66,10 +67,9 @@ async function readKeys(folder: string): Promise<{ readonly known: Keys; readonl
   const names = (await readdir(folder).catch(tolerate("ENOENT", "ENOTDIR"))) ?? [];
   const files = names.filter((name) => FILE.test(name)).toSorted();
   for (const path of files.map((file) => join(folder, file))) {
-    const parsed = v.safeParse(Shape, parseJson((await tryReadFile(path)) ?? ""));
-    if (!parsed.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
-    for (const [address, key] of Object.entries(parsed.output))
-      if (!known.has(address)) known.set(address, key);
+    const keys = parseAs(Shape, await tryReadFile(path));
+    if (keys === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
+    for (const [address, key] of Object.entries(keys)) if (!known.has(address)) known.set(address, key);
   }
   return { known, last: Number.parseInt(files.at(-1) ?? "0", 10) };
 }

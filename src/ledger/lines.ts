@@ -1,9 +1,10 @@
 /** Reads a file of the journal from its end. The memory needed does not depend on the length of the file. */
+
 import * as v from "valibot";
 import { Fault, systemCode, unreadable } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
+import { parseJson } from "../base/json.ts";
 import { type ActEntry, ActEntryShape, type HistoryEntry, HistoryEntryShape } from "../model/views.ts";
-import { parseJson } from "./format.ts";
 import { MAX_LINE_BYTES } from "./journal.ts";
 
 const NEWLINE = 0x0a;

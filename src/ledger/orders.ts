@@ -11,6 +11,7 @@ import { systemClock } from "../base/clock.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
 import { type FolderWatch, readdir, readFile, rename, unlink, watchFolder } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { compareTexts } from "../base/phrases.ts";
 import {
   type MailboxOrder,
@@ -20,7 +21,6 @@ import {
   type PasswordNotice,
   PasswordNoticeShape,
 } from "../model/order.ts";
-import { parseJson } from "./format.ts";
 
 const Shape = v.intersect([
   v.variant("action", [OrderShape, PasswordNoticeShape, MailboxOrderShape]),
@@ -84,9 +84,8 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
   for (const name of await namesIn(folderOf(work))) {
     if (!FILE.test(name) || name.endsWith(".over")) continue;
     const path = join(folderOf(work), name);
-    const text = await readFile(path, "utf8").catch(tolerate("ENOENT"));
-    const parsed = v.safeParse(Shape, parseJson(text ?? ""));
-    if (parsed.success) found.push(asGiven(path, parsed.output));
+    const order = parseAs(Shape, await readFile(path, "utf8").catch(tolerate("ENOENT")));
+    if (order !== undefined) found.push(asGiven(path, order));
   }
   return found.toSorted((a, b) => a.number - b.number || compareTexts(a.order.at, b.order.at));
 }

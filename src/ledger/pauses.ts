@@ -2,16 +2,17 @@
  * Operators' pauses, as files `pauses/NAME.json` below the work folder, one for each paused mailbox. Every process that
  * shares the folder honours them. Removing the file ends the pause.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
 import { type FolderWatch, lookAtLink, readdir, tryReadFile, unlink, watchFolder } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
 import { type Actor, ActorShape, actorOf } from "../model/order.ts";
 import { digestOfMailbox } from "../model/transfer.ts";
-import { parseJson } from "./format.ts";
 import { ledgerPaths } from "./paths.ts";
 
 const Shape = v.object({ ...ActorShape.entries, at: v.pipe(v.string(), v.isoTimestamp()) });
@@ -79,9 +80,8 @@ async function readPause(path: string): Promise<Pause | undefined> {
   // A file that cannot be read is damaged.
   const text = await tryReadFile(path).catch(() => "");
   if (text === undefined) return undefined;
-  const parsed = v.safeParse(Shape, parseJson(text));
-  if (parsed.success) return parsed.output;
-  return { ...UNKNOWN, at: new Date((await lookAtLink(path))?.mtimeMs ?? 0).toISOString() };
+  const pause = parseAs(Shape, text);
+  return pause ?? { ...UNKNOWN, at: new Date((await lookAtLink(path))?.mtimeMs ?? 0).toISOString() };
 }
 
 function pathOf(work: string, mailbox: string): string {

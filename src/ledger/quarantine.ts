@@ -10,10 +10,10 @@ import { type Disk, FolderSyncs, systemDisk, tryRead } from "../base/disk.ts";
 import { syncFile, writeFinished } from "../base/durable.ts";
 import { tolerate, unreadable } from "../base/faults.ts";
 import { readdir, tryLstat } from "../base/files.ts";
+import { parseJson } from "../base/json.ts";
 import { formatJson } from "../base/long-text.ts";
 import { nextTurn } from "../base/timers.ts";
 import { type Contents, ContentsShape, filesIn, REASON } from "../model/manifest.ts";
-import { parseJson } from "./format.ts";
 
 const ReasonShape = v.object({
   at: v.string(),
@@ -96,7 +96,7 @@ export class Quarantine {
 
   /** `undefined` if it is missing or damaged. Throws the system's errors. */
   async readReason(folder: string): Promise<QuarantineReason | undefined> {
-    const json = parseJson((await tryRead(this.#disk, join(folder, REASON))) ?? "");
+    const json = parseJson(await tryRead(this.#disk, join(folder, REASON)));
     // The files may be many.
     await nextTurn();
     const reason = v.safeParse(ReasonShape, json);

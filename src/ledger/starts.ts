@@ -5,15 +5,16 @@
  * `doubt.json` says that records of earlier deliveries may be missing here, and of which mailboxes. Transfers that the service
  * listed then, in files `starts/NAME-ID.json`, may have been delivered before.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
 import { tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { parseAs } from "../base/json.ts";
 import { randomHex } from "../base/random.ts";
 import { DECISIONS } from "../model/order.ts";
 import { digestOfMailbox } from "../model/transfer.ts";
-import { parseJson } from "./format.ts";
 import type { Rounds } from "./rounds.ts";
 
 const DOUBT_FILE = "doubt.json";
@@ -36,9 +37,9 @@ export function startsIn({ disk, paths, once }: Rounds) {
   const readShape = async <Value>(path: string, shape: v.GenericSchema<unknown, Value>) => {
     const text = await tryRead(disk, path);
     if (text === undefined) return undefined;
-    const result = v.safeParse(shape, parseJson(text));
-    if (!result.success) throw new Fault("RECORD_UNREADABLE", { detail: path });
-    return result.output;
+    const value = parseAs(shape, text);
+    if (value === undefined) throw new Fault("RECORD_UNREADABLE", { detail: path });
+    return value;
   };
   /** The tracking-ids; `undefined` if the mailbox has no start yet. Throws `RECORD_UNREADABLE`. */
   const read = async (mailbox: string, doubtId?: string): Promise<ReadonlySet<string> | undefined> => {

@@ -5,12 +5,14 @@
  * no daemon ran; the time of the discovery counts as its arrival. The facts of each mailbox are in a file, which all
  * processes that share the inbox share.
  */
+
 import { join } from "node:path";
 import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { tryReadFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { addressForm, makeMatcher } from "../base/normal-form.ts";
 import { lastTimeOf } from "../base/timetable.ts";
 import type { Ledger } from "../ledger/port.ts";
@@ -200,12 +202,7 @@ class ExpectedFile {
 
   /** Empty if the file is missing or damaged. Throws if the disk does not answer. */
   async #read(): Promise<Readonly<Record<string, ExpectationFacts>>> {
-    const text = await tryReadFile(this.#path);
-    try {
-      return v.parse(Content, JSON.parse(text ?? ""));
-    } catch {
-      return {};
-    }
+    return parseAs(Content, await tryReadFile(this.#path)) ?? {};
   }
 }
 

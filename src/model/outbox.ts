@@ -1,6 +1,8 @@
 /** The outbox on the disk: one entry `outbox/NAME~R.KIND` for each delivery whose hand-off or pick-up is not complete. */
+
 import { join } from "node:path";
 import * as v from "valibot";
+import { parseAs } from "../base/json.ts";
 
 const ENTRY_VERSION = 1;
 
@@ -99,11 +101,5 @@ export function formatEntry(entry: Entry): string {
 
 /** `undefined` if the text is damaged or of another version. */
 export function parseEntry(text: string, kind: Kind): Entry | undefined {
-  if (text === "" && kind === "wait") return EMPTY_ENTRY;
-  try {
-    const result = v.safeParse(Shape, JSON.parse(text));
-    return result.success ? result.output : undefined;
-  } catch {
-    return undefined;
-  }
+  return text === "" && kind === "wait" ? EMPTY_ENTRY : parseAs(Shape, text);
 }

@@ -2,9 +2,11 @@
  * Where the parts of a delivery go, and in which order: for deliveries that are more than one folder with its manifest
  * inside. A placement is stored in the work folder before the round ends, and stays until the delivery is picked up.
  */
+
 import type { BigIntStats } from "node:fs";
 import * as v from "valibot";
 import { isPlainName, splitPath } from "../base/inbox-door.ts";
+import { parseAs } from "../base/json.ts";
 
 const PLACEMENT_VERSION = 1;
 
@@ -85,18 +87,15 @@ export function pathOf({ parent }: Placement, name: string): string {
 
 /** `undefined` if the text is damaged, of another version, or names a path outside of its folders. */
 export function parsePlacement(text: string): Placement | undefined {
-  try {
-    const placement = v.parse(PlacementShape, JSON.parse(text));
-    const { parent, manifest, phases, content } = placement;
-    const isSafe =
-      (parent === "" || parent.split("/").every(isPlainName)) &&
-      (manifest === undefined || isPlainName(manifest)) &&
-      phases[content] !== undefined &&
-      partsOf(placement).every(
-        ({ from, as, name }) => isPlainName(as) && (from === "folder" ? name === "" : isPlainName(name)),
-      );
-    return isSafe ? placement : undefined;
-  } catch {
-    return undefined;
-  }
+  const placement = parseAs(PlacementShape, text);
+  if (placement === undefined) return undefined;
+  const { parent, manifest, phases, content } = placement;
+  const isSafe =
+    (parent === "" || parent.split("/").every(isPlainName)) &&
+    (manifest === undefined || isPlainName(manifest)) &&
+    phases[content] !== undefined &&
+    partsOf(placement).every(
+      ({ from, as, name }) => isPlainName(as) && (from === "folder" ? name === "" : isPlainName(name)),
+    );
+  return isSafe ? placement : undefined;
 }

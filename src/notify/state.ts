@@ -2,7 +2,9 @@
  * The notices of one channel, and how far it has read the journal. They change only by changes of notices and by messages.
  * The first pending notices of each kind are kept with details, and the others without, so 50,000 of them need little memory.
  */
+
 import * as v from "valibot";
+import { parseAs } from "../base/json.ts";
 import type { Positions } from "../base/tail.ts";
 import { NOTICE_KINDS, type NoticeKind } from "../model/notify.ts";
 import { mailboxIn, type Notice, type NoticeChange, NoticeShape } from "./notices.ts";
@@ -128,19 +130,16 @@ export class ChannelState {
 
   /** `undefined` if the text is damaged or of another version. */
   static parse(text: string): ChannelState | undefined {
-    try {
-      const saved = v.parse(SavedShape, JSON.parse(text));
-      const state = new ChannelState();
-      state.positions = new Map(saved.positions);
-      for (const [process, seq] of saved.applied) state.#applied.set(process, seq);
-      state.sent = saved.sent;
-      for (const notice of saved.pending) state.#pending[notice.kind].set(notice.key, notice);
-      for (const notice of saved.reported) state.#reported.set(notice.key, notice);
-      for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
-      return state;
-    } catch {
-      return undefined;
-    }
+    const saved = parseAs(SavedShape, text);
+    if (saved === undefined) return undefined;
+    const state = new ChannelState();
+    state.positions = new Map(saved.positions);
+    for (const [process, seq] of saved.applied) state.#applied.set(process, seq);
+    state.sent = saved.sent;
+    for (const notice of saved.pending) state.#pending[notice.kind].set(notice.key, notice);
+    for (const notice of saved.reported) state.#reported.set(notice.key, notice);
+    for (const [key, owners] of saved.owners) state.#owners.set(key, new Set(owners));
+    return state;
   }
 
   #begin(notice: Notice, by: string | undefined): void {

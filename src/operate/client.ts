@@ -1,8 +1,9 @@
 /** Requests to the daemon, at the address where its console listens. Answers are not trusted: any program may listen there. */
+
 import { type IncomingMessage, request } from "node:http";
-import * as v from "valibot";
 import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { Fault } from "../base/faults.ts";
+import { parseAs } from "../base/json.ts";
 import type { Secret } from "../base/secret.ts";
 import type { HttpSettings } from "../config/settings.ts";
 import { type AnswerOf, API, API_SHAPES, type ApiPath, ProblemShape } from "../model/api.ts";
@@ -75,11 +76,11 @@ export class DaemonClient {
   }
 
   #parse<Path extends ApiPath>(path: Path, { status, body }: Answer): AnswerOf<Path> {
-    const answer = status === 200 ? parseBody(API_SHAPES[API[path].answer], body) : undefined;
+    const answer = status === 200 ? parseAs(API_SHAPES[API[path].answer], body) : undefined;
     // The table names the shape of each route's answer.
     if (answer !== undefined) return answer as AnswerOf<Path>;
     const where = `the daemon at ${describeListen(this.#http.listen)}`;
-    const { code = "", detail } = parseBody(ProblemShape, body) ?? {};
+    const { code = "", detail } = parseAs(ProblemShape, body) ?? {};
     if (detail === undefined || !Object.hasOwn(FAULT_CODES, code)) {
       throw new Fault("DAEMON_UNREACHABLE", { detail: `${where}: ${detail ?? `status ${status}`}` });
     }
@@ -101,15 +102,6 @@ async function findToken(
     if (token !== undefined) return token;
   }
   return undefined;
-}
-
-/** `undefined` for any other text. */
-export function parseBody<Schema extends v.GenericSchema>(
-  schema: Schema,
-  body: string,
-): v.InferOutput<Schema> | undefined {
-  const result = v.safeParse(v.pipe(v.string(), v.parseJson(), schema), body);
-  return result.success ? result.output : undefined;
 }
 
 async function readText(response: IncomingMessage): Promise<string> {

@@ -1,7 +1,9 @@
 /** The status: of a running daemon, else from the work folder. */
+
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { asFault } from "../base/faults.ts";
+import { parseAs } from "../base/json.ts";
 import { formatCount } from "../base/phrases.ts";
 import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/peek.ts";
@@ -12,7 +14,7 @@ import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { type Status, StatusShape, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import { DaemonClient, parseBody } from "./client.ts";
+import { DaemonClient } from "./client.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "./facts.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -55,7 +57,7 @@ export async function askStatus(http: HttpSettings, signal: AbortSignal): Promis
 
 /** `undefined` if another program has answered. */
 export function statusIn(answer: { readonly body: string } | undefined): Status | undefined {
-  return answer && parseBody(StatusShape, answer.body);
+  return answer && parseAs(StatusShape, answer.body);
 }
 
 const HealthShape = v.union([
@@ -77,7 +79,7 @@ export async function askHealth(
   if (http === undefined)
     return { isGood: false, text: "The health of the daemon cannot be checked: http.listen is false." };
   const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", signal);
-  const health = answer && parseBody(HealthShape, answer.body);
+  const health = answer && parseAs(HealthShape, answer.body);
   if (health !== undefined) return { isGood: answer?.status === 200, text: JSON.stringify(health) };
   const other = "Another program answers at http.listen, not an Inlet daemon.";
   return { isGood: false, text: answer === undefined ? NO_DAEMON : other };

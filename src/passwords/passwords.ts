@@ -1,12 +1,13 @@
 /** Tries passwords one after the other. Each takes a slot of the budget before it is sent. */
+
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import * as v from "valibot";
 import type { Clock } from "../base/clock.ts";
 import { KeyedMutex } from "../base/concurrency.ts";
-import { systemDisk, tryRead } from "../base/disk.ts";
 import { replaceDurably } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
+import { tryReadFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import type { Secret } from "../base/secret.ts";
 import { monotonicMs, pause } from "../base/timers.ts";
 import { BoundedMap } from "../base/waits.ts";
@@ -123,9 +124,8 @@ export async function openPasswords(options: PasswordsOptions) {
 
 /** Empty if the file is missing, damaged or cannot be read. */
 async function readMemory(path: string) {
-  const shape = v.pipe(v.string(), v.parseJson(), BreakerMemoryShape);
   // Without its memory, an outage may cost this process one more attempt.
-  return v.parse(v.fallback(shape, {}), await tryRead(systemDisk, path).catch(() => undefined));
+  return parseAs(BreakerMemoryShape, await tryReadFile(path).catch(() => undefined)) ?? {};
 }
 
 async function prove<Value>(

@@ -5,11 +5,12 @@
  * mailbox alone. Accepted passwords are in `accepted/` for a while, because `retry`, `release` and `redeliver` need them
  * again.
  */
+
 import { hash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import * as v from "valibot";
-import { systemDisk, tryRead, tryUnlink } from "../base/disk.ts";
+import { systemDisk, tryUnlink } from "../base/disk.ts";
 import { clearTemporaries, makeFolderDurably, replaceDurably } from "../base/durable.ts";
 import { type Fault, tolerate } from "../base/faults.ts";
 import {
@@ -18,9 +19,11 @@ import {
   openFile,
   READ_PLAIN_FILE,
   readdir,
+  tryReadFile,
   unlink,
   watchFolder,
 } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { describeWrongPassword, Secret } from "../base/secret.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
 
@@ -173,7 +176,7 @@ export async function openStored(state: string, nowMs: number): Promise<void> {
 
 /** The accepted password of a transfer. */
 export async function readKept(state: string, of: KeptKey): Promise<Secret | undefined> {
-  const kept = await parseKept(pathOfKept(state, of));
+  const kept = parseAs(KeptShape, await tryReadFile(pathOfKept(state, of)));
   return kept && new Secret(kept.password);
 }
 
@@ -197,15 +200,10 @@ export async function forgetExpired(state: string, nowMs: number): Promise<void>
   for (const name of await readdir(keptIn(state))) {
     if (!/^[0-9a-f]{64}$/.test(name)) continue;
     const path = join(keptIn(state), name);
-    const kept = await parseKept(path);
+    const kept = parseAs(KeptShape, await tryReadFile(path));
     const isNeeded = kept !== undefined && Date.parse(kept.until) >= nowMs;
     if (!isNeeded) await tryUnlink(systemDisk, path);
   }
-}
-
-async function parseKept(path: string): Promise<v.InferOutput<typeof KeptShape> | undefined> {
-  const parsed = v.safeParse(v.pipe(v.string(), v.parseJson(), KeptShape), await tryRead(systemDisk, path));
-  return parsed.success ? parsed.output : undefined;
 }
 
 function keptIn(state: string): string {
