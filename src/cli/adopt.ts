@@ -2,15 +2,14 @@
 import type { Command } from "commander";
 import { formatCount } from "../base/phrases.ts";
 import { asOwnerOf } from "../base/process.ts";
-import { describeUnknownMailbox, findMailbox } from "../config/mailboxes.ts";
 import { giveAnswer } from "../inbox/work-folder.ts";
 import type { Decision } from "../model/order.ts";
 import { DOUBT } from "../model/record.ts";
-import { findQuestion } from "../operate/records.ts";
+import { findOpenQuestion } from "../operate/records.ts";
 import { addExitCodes, type Context, type Outcome, type Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
-import { addConfig, type CommonOptions } from "./options.ts";
-import { DEFAULT_TIMEOUT_MS, impossible, operatorOf, outcomeOfResults } from "./orders.ts";
+import { addConfig, type CommonOptions, demandMailbox } from "./options.ts";
+import { DEFAULT_TIMEOUT_MS, operatorOf, outcomeOfResults } from "./orders.ts";
 import { say } from "./printing.ts";
 
 /** What becomes of the transfers, the order for each of them, and the help. */
@@ -52,11 +51,8 @@ async function decide(
   { mailbox: wanted, yes, ...options }: DecisionOptions,
 ): Promise<Outcome> {
   const { access, settings } = await openConfigured(context, options);
-  const { mailboxes, state } = settings;
-  const at = wanted === undefined ? undefined : findMailbox(mailboxes, wanted);
-  if (at === -1) throw impossible(describeUnknownMailbox(mailboxes, wanted ?? ""));
-  const chosen = at === undefined ? undefined : mailboxes[at];
-  const question = await findQuestion(settings);
+  const chosen = wanted === undefined ? undefined : demandMailbox(settings.mailboxes, wanted);
+  const question = await findOpenQuestion(settings);
   const asked = question?.mailboxes.filter(({ name }) => chosen === undefined || name === chosen.name) ?? [];
   // Damaged records are reported elsewhere.
   const found = await Array.fromAsync(access.all({ state: "waiting", reason: DOUBT }, () => {}));
@@ -80,7 +76,9 @@ async function decide(
   if (!waits || !yes) return waits ? "attention" : "fine";
   const by = operatorOf(context);
   if (question !== undefined)
-    await asOwnerOf(state, () => giveAnswer(settings, { ...question, mailboxes: asked }, decision, by));
+    await asOwnerOf(settings.state, () =>
+      giveAnswer(settings, { ...question, mailboxes: asked }, decision, by),
+    );
   const request = { act, transfers, isAwaited: false };
   // Nothing is awaited, so no result changes.
   return outcomeOfResults(await access.act(request, by, DEFAULT_TIMEOUT_MS, () => {}));

@@ -25,10 +25,11 @@ import {
   type Answers,
   demandAnswers,
   demandKnownFormat,
+  demandOurs,
   demandSame,
-  demandWork,
   demandWritable,
   FORMAT,
+  findLost,
   identifyWork,
   type KnownFolders,
   readWorkId,
@@ -45,6 +46,7 @@ import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import { actorOf } from "../model/order.ts";
 import { ADOPTED, hasEnded, IGNORED, withState } from "../model/record.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
+import { findQuestion } from "../operate/records.ts";
 import { openPasswords, type PasswordsOptions } from "../passwords/passwords.ts";
 import type { CoRecipients } from "../passwords/port.ts";
 import type { LiveSettings } from "./live-settings.ts";
@@ -81,9 +83,10 @@ export async function openWorkspace(
   const known = before && (await findSame(before, settings));
   closeDisks(undefined);
   if (known !== undefined) await demandWritable(known);
-  // Answers are about keys, which the records have too.
-  const served = { ...settings, mailboxes: await withKeys(work, settings.mailboxes, "foreseen") };
-  const answers = await demandWork(served);
+  const served = await servedBy(settings);
+  await demandOurs(work);
+  const question = await findQuestion(served);
+  const answers = question && (await demandAnswers(served, question));
   await demandKnownFormat(work);
   await makeFolderDurably(dirname(root), handoff.folderMode);
   await makeFolderDurably(root, handoff.folderMode, "shared");
@@ -106,7 +109,6 @@ export async function openWorkspace(
   const folders = await identifyWork(settings, temporary);
   // One that began to start before the format was noted.
   await demandNoOlder(work, FORMAT);
-  let accepted: Answers | undefined;
   const ledger = await openLedger({
     work,
     root,
@@ -115,22 +117,16 @@ export async function openWorkspace(
     folderMode: (record) => handoffOf(live.now, record).folderMode,
     services: () => live.now.mailboxes.map(idOf),
     folderGroup: (record) => handoffOf(live.now, record).gid,
-    watermark: {
-      path: watermarkOf(folders),
-      id: folders.id,
-      async accepts(older) {
-        accepted = answers ?? (await demandAnswers(served, { ...older, mailboxes: served.mailboxes }));
-        return true;
-      },
-    },
+    watermark: { path: watermarkOf(folders), id: folders.id },
   });
   scope.adopt(ledger, (it) => it.close());
-  const decided = answers ?? accepted;
-  if (decided !== undefined) {
-    await adoptRecords(ledger, work, decided, nowMs);
-    await noteDoubt(work, decided, temporary);
+  if (answers !== undefined) {
+    await recordAnswers(ledger, answers, emit);
+    await adoptRecords(ledger, work, answers, nowMs);
+    const verdicts = Array.from(answers, ([name, { decision }]) => [name, decision] as const);
+    await noteDoubt(work, verdicts, temporary);
+    await ledger.acceptOlder();
   }
-  if (accepted !== undefined) await ledger.acceptOlder();
   await rememberWork(served);
   const inbox = await openInbox(root, staging, () => live.now.limits.minFreeBytes);
   // An inbox that was used before is not created again: its disk may not be mounted.
@@ -159,11 +155,27 @@ async function findSame(known: KnownFolders, settings: Settings): Promise<KnownF
     await demandSame(known);
     return known;
   } catch (loss) {
-    const demand = async () =>
-      demandWork({ ...settings, mailboxes: await withKeys(settings.work, settings.mailboxes, "foreseen") });
+    const find = async () => {
+      const served = await servedBy(settings);
+      const lost = await findLost(served);
+      return lost && demandAnswers(served, lost);
+    };
     // Without an answer, the loss says more than what follows from it.
-    if ((await demand().catch(() => undefined)) === undefined) throw loss;
+    if ((await find().catch(() => undefined)) === undefined) throw loss;
     return undefined;
+  }
+}
+
+/** Answers are about keys, which the records have too. */
+async function servedBy(settings: Settings) {
+  return { ...settings, mailboxes: await withKeys(settings.work, settings.mailboxes, "foreseen") };
+}
+
+/** May be called twice: the lines of one answer have one id. */
+async function recordAnswers(ledger: Ledger, answers: Answers, emit: Emit): Promise<void> {
+  for (const [mailbox, { id, decision: act, who, from }] of answers) {
+    await ledger.recordAct({ id, act, who, from, mailbox });
+    emit({ type: "operator-acted", act, by: { who, from }, mailbox, trackingId: undefined });
   }
 }
 
@@ -173,7 +185,7 @@ async function findSame(known: KnownFolders, settings: Settings): Promise<KnownF
  */
 async function adoptRecords(ledger: Ledger, work: string, decided: Answers, nowMs: number): Promise<void> {
   const adopted = new Set(
-    [...decided].flatMap(([name, word]) => (word === "adopt" ? mailboxIdOf(name) : [])),
+    [...decided].flatMap(([name, { decision }]) => (decision === "adopt" ? mailboxIdOf(name) : [])),
   );
   if (adopted.size === 0) return;
   // A damaged record is reported later, and never downloaded.

@@ -26,7 +26,7 @@ import {
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
-import { type Actor, type Decision, isDecision } from "../model/order.ts";
+import { type Actor, actorOf, type Decision, isDecision } from "../model/order.ts";
 import { canonicalAddress } from "../model/transfer.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
@@ -66,8 +66,14 @@ export interface Question {
   readonly before?: string;
 }
 
+/** `id`: the same whoever reads it. */
+interface Answer extends Actor {
+  readonly decision: Decision;
+  readonly id: string;
+}
+
 /** By the name of the mailbox. */
-export type Answers = ReadonlyMap<string, Decision>;
+export type Answers = ReadonlyMap<string, Answer>;
 
 /** Whether the work folder is missing, or is not the one in which the inbox, or one of its mailboxes, was served last. */
 export async function findLost(served: Served): Promise<Question | undefined> {
@@ -93,17 +99,6 @@ export async function findLost(served: Served): Promise<Question | undefined> {
   return { code: "WORK_LOST", detail, about: [...remembered].toSorted().join(" "), mailboxes: lost, before };
 }
 
-/**
- * Called before anything is created. Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs to another
- * user. Throws `WORK_LOST` if the folder is missing or is not the one that this inbox had before, unless operators have said
- * what follows: then returns their answers.
- */
-export async function demandWork(served: Served): Promise<Answers | undefined> {
-  await demandOurs(served.work);
-  const lost = await findLost(served);
-  return lost && demandAnswers(served, lost);
-}
-
 /** Throws the question as a fault unless it is answered for every mailbox. */
 export async function demandAnswers(served: Served, question: Question): Promise<Answers> {
   const answers = await readAnswers(served, question);
@@ -113,10 +108,12 @@ export async function demandAnswers(served: Served, question: Question): Promise
 }
 
 export async function readAnswers(served: Served, question: Question): Promise<Answers> {
-  const answers = new Map<string, Decision>();
+  const answers = new Map<string, Answer>();
   for (const mailbox of question.mailboxes) {
-    const word = await readWord(answerPath(served, question, mailbox));
-    if (word !== undefined && isDecision(word)) answers.set(mailbox.name, word);
+    const path = answerPath(served, question, mailbox);
+    const [, decision = "", who = "", from = ""] = ANSWER_TEXT.exec((await tryReadText(path)) ?? "") ?? [];
+    const id = digestOf(basename(path));
+    if (isDecision(decision)) answers.set(mailbox.name, { decision, id, ...actorOf(who, from) });
   }
   return answers;
 }
@@ -212,6 +209,7 @@ function memoryOfMailbox({ state }: Folders, { email, service }: ServedMailbox):
 }
 
 const ANSWER = ".answer";
+const ANSWER_TEXT = /^(\S+)(?: (.*) (\S+))?\n$/;
 
 function answerPath(served: Served, { about }: Question, { email, service }: ServedMailbox): string {
   const digest = digestOf(about, serviceIdOf(service.baseUrl), canonicalAddress(email));
@@ -222,6 +220,7 @@ function digestOf(...texts: readonly string[]): string {
   return createHash("sha256").update(texts.join("\0")).digest("hex").slice(0, 32);
 }
 
+/** Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs to another user. */
 export async function demandOurs(work: string): Promise<void> {
   if (!(await exists(work))) return;
   const { uid } = await lstat(work);

@@ -25,7 +25,7 @@ import { Retention, type RetentionRules } from "./retention.ts";
 import { Rounds } from "./rounds.ts";
 import { servicesIn } from "./services.ts";
 import { startsIn } from "./starts.ts";
-import { type Older, Watermark } from "./watermark.ts";
+import { Watermark } from "./watermark.ts";
 
 export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   readonly work: string;
@@ -33,29 +33,20 @@ export interface LedgerOptions extends Omit<PlacingOptions, "disk" | "paths"> {
   /** Names the journal of this process if several share the inbox; missing if this process works alone. */
   readonly writer?: string | undefined;
   /** `path`: outside the work folder. `id`: of the work folder. */
-  readonly watermark: {
-    readonly path: string;
-    readonly id: string;
-    /** Missing: no older ledger is accepted. */
-    accepts?(older: Older): Promise<boolean>;
-  };
+  readonly watermark: { readonly path: string; readonly id: string };
   /** The ids of the configured services. */
   services?(): readonly string[];
   readonly disk?: Disk;
 }
 
 /**
- * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, `WORK_RESTORED` if the ledger is older
- * than its watermark, and `LINKS_MISSING` if several processes share a file system without hard links.
+ * Throws `DISK_FULL` or `DISK_REFUSED` if its folders cannot be created, and `LINKS_MISSING` if several processes share a file
+ * system without hard links.
  */
 export async function openLedger(options: LedgerOptions): Promise<FileLedger> {
   const paths = ledgerPaths(options.work);
-  const { path, id, accepts = async () => false } = options.watermark;
-  const watermark = new Watermark(path, id);
   await prepareFolders(paths, options.writer === undefined, options.clock.now());
-  const ledger = new FileLedger(paths, watermark, options);
-  await watermark.demand((name, round) => ledger.readEnd(name, round), accepts);
-  return ledger;
+  return new FileLedger(paths, options);
 }
 
 export type OnDamaged = (path: string, reason: string) => void;
@@ -88,19 +79,19 @@ export class FileLedger {
   /** The rounds settled last: a reader of the whole ledger may reach one only then, and it must not be settled twice. */
   readonly #settled = new Set<string>();
 
-  constructor(paths: LedgerPaths, watermark: Watermark, options: LedgerOptions) {
-    const { clock, writer, disk = systemDisk } = options;
+  constructor(paths: LedgerPaths, options: LedgerOptions) {
+    const { clock, writer, watermark, disk = systemDisk } = options;
     this.#clock = clock;
     this.#isAlone = writer === undefined;
     this.#notes = new Notes(disk, paths, this.#isAlone);
     this.#journal = new Journal(paths.journal, writer, clock);
-    this.#watermark = watermark;
+    this.#watermark = new Watermark(watermark.path, watermark.id);
     this.stages = new Rounds({ ...options, disk, paths, isAlone: this.#isAlone });
     this.attempts = new FileAttempts(this.stages, options.services);
     this.starts = startsIn(this.stages);
     this.services = servicesIn(this.stages);
     this.placements = this.stages.placing;
-    this.#retention = new Retention(this.stages, watermark);
+    this.#retention = new Retention(this.stages, this.#watermark);
     this.notices = this.#journal;
   }
 

@@ -6,6 +6,7 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { readFile, rm, writeFile } from "../base/files.ts";
+import type { LedgerPeek } from "./peek.ts";
 
 const WRITE_AFTER_MS = 5_000;
 
@@ -19,13 +20,6 @@ export class Watermark {
   constructor(path: string, id: string) {
     this.#path = path;
     this.#id = id;
-  }
-
-  /** Throws `WORK_RESTORED`, unless `accepts` the older ledger. */
-  async demand(readEnd: ReadEnd, accepts: (older: Older) => Promise<boolean>): Promise<void> {
-    const older = await findOlder(this.#path, this.#id, readEnd);
-    if (older === undefined || (await accepts(older))) return;
-    throw new Fault(older.code, { detail: older.detail });
   }
 
   /** The next start expects nothing. */
@@ -59,21 +53,15 @@ export class Watermark {
   }
 }
 
-/** A ledger that lacks a record. `about`: identifies the record. */
-export interface Older {
-  readonly code: "WORK_RESTORED";
-  readonly about: string;
-  readonly detail: string;
-}
-
-type ReadEnd = (name: string, round: number) => Promise<unknown>;
-
-/** `undefined` if the ledger has the record that its watermark names. A damaged watermark is ignored. */
-export async function findOlder(path: string, workId: string, readEnd: ReadEnd): Promise<Older | undefined> {
+/**
+ * What a ledger lacks; `undefined` if it has the record that its watermark names. A damaged watermark is ignored. `about`:
+ * identifies the record.
+ */
+export async function findOlder(path: string, workId: string, ledger: Pick<LedgerPeek, "readEnd">) {
   const [about, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await readMark(path)) ?? [];
   if (id !== workId || name === undefined || about === undefined) return undefined;
-  if ((await readEnd(name, Number(round))) !== undefined) return undefined;
-  return { code: "WORK_RESTORED", about: about.trim(), detail: `it lacks the end of ${name}` };
+  if ((await ledger.readEnd(name, Number(round))) !== undefined) return undefined;
+  return { code: "WORK_RESTORED", about: about.trim(), detail: `it lacks the end of ${name}` } as const;
 }
 
 async function readMark(path: string): Promise<string> {

@@ -72,7 +72,7 @@ export function isDecision(word: string): word is Decision {
 }
 
 /** Everything that the journal records of operators. */
-export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, "reload", "reload-refused"] as const;
+export const ACTS = [...TRANSFER_ACTS, ...MAILBOX_ACTS, ...DECISIONS, "reload", "reload-refused"] as const;
 
 export type Act = (typeof ACTS)[number];
 

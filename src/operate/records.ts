@@ -7,26 +7,41 @@ import { asOwnerOf } from "../base/process.ts";
 import { timeLimit } from "../base/timers.ts";
 import { WORK } from "../config/folders.ts";
 import type { Settings } from "../config/settings.ts";
-import { findLost, type Question, readAnswers, readWorkId, watermarkOf } from "../inbox/work-folder.ts";
+import {
+  demandKnownFormat,
+  findLost,
+  type Question,
+  readAnswers,
+  readWorkId,
+  type Served,
+  watermarkOf,
+} from "../inbox/work-folder.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { findOlder } from "../ledger/watermark.ts";
 import { withDaemonsState } from "./local.ts";
 
-/** Why a daemon waits at its start, with the mailboxes that are not decided yet; `undefined` if it does not wait. */
-export async function findQuestion(settings: Settings): Promise<Question | undefined> {
-  const { work, state, mailboxes } = settings;
+/** What a start asks an operator; `undefined` if no record is gone or older. Throws `WORK_NEWER` or `WORK_OLDER`. */
+export async function findQuestion(served: Served): Promise<Question | undefined> {
+  const { work, state, mailboxes } = served;
+  const lost = await findLost(served);
+  if (lost !== undefined) return lost;
+  await demandKnownFormat(work);
   const id = (await readWorkId(work)) ?? "";
-  const ledger = peekLedger(settings);
-  const readEnd = (name: string, round: number) => ledger.readEnd(name, round);
-  const older = await findOlder(watermarkOf({ state, id }), id, readEnd);
-  const question = (await findLost(settings).then(withCount)) ?? (older && { ...older, mailboxes });
-  const answers = question && (await readAnswers(settings, question));
+  const older = await findOlder(watermarkOf({ state, id }), id, peekLedger(served));
+  return older && { ...older, mailboxes };
+}
+
+/** The same with the mailboxes that are not decided yet, and for people. */
+export async function findOpenQuestion(served: Served): Promise<Question | undefined> {
+  const question = await findQuestion(served).then(withCount);
+  const answers = question && (await readAnswers(served, question));
   return question && { ...question, mailboxes: question.mailboxes.filter(({ name }) => !answers?.has(name)) };
 }
 
 /** What a start would report; `undefined` if nothing is missing or all is decided. */
 export async function findRefusal(settings: Settings): Promise<Fault | undefined> {
-  const question = await asOwnerOf(settings.work, async () => findQuestion(await withDaemonsState(settings)));
+  const find = async () => findOpenQuestion(await withDaemonsState(settings));
+  const question = await asOwnerOf(settings.work, find);
   return question?.mailboxes.length ? new Fault(question.code, { detail: question.detail }) : undefined;
 }
 
