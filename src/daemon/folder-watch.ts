@@ -5,6 +5,7 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { whenAborted } from "../base/deadline.ts";
 import { asFault, type Fault, isOfDisk, systemCode } from "../base/faults.ts";
+import { watchFolder } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import type { Outage } from "../base/outage.ts";
 import { clearInterval, monotonicMs, pause, setInterval, timeLimit } from "../base/timers.ts";
@@ -135,6 +136,28 @@ function mayBeOfDisk(event: DaemonEvent): boolean {
   if (event.type === "record-damaged" || event.type === "handoff-failed") return true;
   const fault = "fault" in event ? event.fault : undefined;
   return fault !== undefined && isOfDisk(fault) && fault.code !== "DISK_FULL";
+}
+
+export const REPEAT_MS = 30_000;
+
+/** Looks at each change in a folder and regularly, until the scope ends. The folder is not made: its disk may be gone. */
+export async function lookAtChanges(
+  folder: string,
+  look: () => void,
+  emit: Emit,
+  scope: AsyncDisposableStack,
+  isNews: (path: string, event: string) => boolean = () => true,
+): Promise<void> {
+  const watcher = await watchFolder(
+    folder,
+    { ignoreInitial: false },
+    {
+      changed: (...change) => void (isNews(...change) && look()),
+      unwatchable: (fault) => emit({ type: "folder-unwatchable", fault }),
+    },
+  );
+  scope.adopt(watcher, (it) => it.close());
+  scope.adopt(setInterval(look, REPEAT_MS), clearInterval);
 }
 
 /** Whether a failed start is repeated. `wasOpen`: an earlier start has succeeded, so the disk's refusal is no wrong setting. */

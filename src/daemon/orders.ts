@@ -6,16 +6,17 @@
 
 import { Coalesced, forEachLimit, KeyedMutex, WaitGroup } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
-import { clearInterval, monotonicMs, setInterval } from "../base/timers.ts";
-import { closeOrder, type GivenOrder, listOrders, takeEarlier, watchOrders } from "../ledger/orders.ts";
+import { monotonicMs } from "../base/timers.ts";
+import { closeOrder, type GivenOrder, listOrders, takeEarlier } from "../ledger/orders.ts";
+import { ledgerPaths } from "../ledger/paths.ts";
 import { carryOut, type OrderTools } from "../mailbox/orders.ts";
 import type { MailboxState } from "../mailbox/state.ts";
 import { type Events, listenTo } from "../model/events.ts";
 import type { Act } from "../model/order.ts";
 import { isIncluded } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
+import { lookAtChanges, REPEAT_MS } from "./folder-watch.ts";
 
-const LOOK_EVERY_MS = 30_000;
 /** For this long, a `discard` is left to a process that has its mailbox. Then any process carries it out. */
 const LEFT_TO_OTHERS_MS = 60_000;
 /** Transfers of one mailbox whose orders are carried out at the same time. */
@@ -39,14 +40,9 @@ export async function startOrderRunner(
   const runner = new OrderRunner(tools, mailboxes);
   scope.adopt(runner, (it) => it.idle());
   scope.adopt(events.subscribe(runner.listener), (unsubscribe) => unsubscribe());
-  const watcher = await watchOrders(
-    tools.work,
-    () => void runner.run(),
-    (fault) => tools.emit({ type: "folder-unwatchable", fault }),
-  );
-  scope.adopt(watcher, (it) => it.close());
-  const timer = setInterval(() => void runner.run(), LOOK_EVERY_MS);
-  scope.adopt(timer, clearInterval);
+  const { orders } = ledgerPaths(tools.work);
+  const isOrder = (path: string, event: string) => event !== "other" && path.endsWith(".json");
+  await lookAtChanges(orders, () => void runner.run(), tools.emit, scope, isOrder);
   return runner;
 }
 
@@ -82,7 +78,7 @@ export class OrderRunner {
 
   /** When the next run is due, on the monotonic clock. */
   get dueMs(): number {
-    return this.#ranMs + LOOK_EVERY_MS;
+    return this.#ranMs + REPEAT_MS;
   }
 
   /** A job that has read the note before an order has overwritten it: the order is repeated at once. */

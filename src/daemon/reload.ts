@@ -5,12 +5,12 @@ import { Coalesced } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { stat } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
-import { clearInterval, setInterval } from "../base/timers.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
 import { findLost, rememberWork } from "../inbox/work-folder.ts";
 import { withKeys } from "../ledger/keys.ts";
-import { type Pauses, readPauses, watchPauses, withPauses } from "../ledger/pauses.ts";
+import { ledgerPaths } from "../ledger/paths.ts";
+import { type Pauses, readPauses, withPauses } from "../ledger/pauses.ts";
 import type { Ledger } from "../ledger/port.ts";
 import { jobOf, type MailboxState } from "../mailbox/state.ts";
 import { type Emit, listenTo } from "../model/events.ts";
@@ -20,11 +20,10 @@ import { type TransferRecord, waitLeftMs } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import { withCount } from "../operate/records.ts";
 import type { JobQueue } from "../queue/port.ts";
+import { lookAtChanges } from "./folder-watch.ts";
 import type { LiveSettings } from "./live-settings.ts";
 import type { Parts } from "./parts.ts";
 import { readUnfinished } from "./unfinished.ts";
-
-const LOOK_EVERY_MS = 30_000;
 
 /** The settings with the `gid` of each configured group. Throws `GROUP_UNKNOWN` and `STOPPED`. */
 export async function withGroups(settings: Settings, signal: AbortSignal): Promise<Settings> {
@@ -74,10 +73,7 @@ export async function followPauses(
   // The timer tries again, and a failing disk is reported elsewhere.
   const look = () => looks.run().catch(() => {});
   scope.adopt(looks, (it) => it.idle());
-  const unwatchable = (fault: Fault) => emit({ type: "folder-unwatchable", fault });
-  scope.adopt(await watchPauses(work, () => void look(), unwatchable), (it) => it.close());
-  const timer = setInterval(() => void look(), LOOK_EVERY_MS);
-  scope.adopt(timer, clearInterval);
+  await lookAtChanges(ledgerPaths(work).pauses, () => void look(), emit, scope);
   // Pauses may have changed since the start.
   await look();
   return look;

@@ -9,8 +9,8 @@ import { basename, dirname, join } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
-import { type Fault, tolerate } from "../base/faults.ts";
-import { type FolderWatch, readdir, readFile, rename, unlink, watchFolder } from "../base/files.ts";
+import { tolerate } from "../base/faults.ts";
+import { readdir, readFile, rename, unlink } from "../base/files.ts";
 import { parseAs } from "../base/json.ts";
 import { compareTexts } from "../base/phrases.ts";
 import {
@@ -21,6 +21,7 @@ import {
   type PasswordNotice,
   PasswordNoticeShape,
 } from "../model/order.ts";
+import { ledgerPaths } from "./paths.ts";
 
 const Shape = v.intersect([
   v.variant("action", [OrderShape, PasswordNoticeShape, MailboxOrderShape]),
@@ -47,16 +48,17 @@ export async function giveOrder(
   order: AnyOrder,
   nowMs = systemClock.now(),
 ): Promise<GivenOrder> {
-  await makeFolderDurably(folderOf(work), 0o700);
+  const { orders } = ledgerPaths(work);
+  await makeFolderDurably(orders, 0o700);
   await takeEarlier(work);
-  return place(folderOf(work), { ...order, at: new Date(nowMs).toISOString() });
+  return place(orders, { ...order, at: new Date(nowMs).toISOString() });
 }
 
 /** Numbers the orders of an earlier version, before a new order gets a number. */
 export async function takeEarlier(work: string): Promise<void> {
   const earlier = (await listOrders(work)).filter(({ number }) => number === 0);
   for (const { order, path } of earlier) {
-    await place(folderOf(work), order);
+    await place(ledgerPaths(work).orders, order);
     await remove(path);
   }
 }
@@ -81,9 +83,10 @@ async function place(folder: string, order: GivenOrder["order"]): Promise<GivenO
 /** In their sequence. Other files are ignored. Throws the errors of the disk: an order that it does not give is not missing. */
 export async function listOrders(work: string): Promise<GivenOrder[]> {
   const found: GivenOrder[] = [];
-  for (const name of await namesIn(folderOf(work))) {
+  const { orders } = ledgerPaths(work);
+  for (const name of await namesIn(orders)) {
     if (!FILE.test(name) || name.endsWith(".over")) continue;
-    const path = join(folderOf(work), name);
+    const path = join(orders, name);
     const order = parseAs(Shape, await readFile(path, "utf8").catch(tolerate("ENOENT")));
     if (order !== undefined) found.push(asGiven(path, order));
   }
@@ -98,18 +101,6 @@ export async function closeOrder({ path, number }: GivenOrder): Promise<void> {
   const highest = Math.max(...names.map(numberOf));
   const isUseless = (name: string) => name.endsWith(".over") && numberOf(name) < highest;
   for (const name of names.filter(isUseless)) await remove(join(folder, name));
-}
-
-/** `onGiven` is called when there may be a new order. */
-export async function watchOrders(
-  work: string,
-  onGiven: () => void,
-  unwatchable: (fault: Fault) => void,
-): Promise<FolderWatch> {
-  await makeFolderDurably(folderOf(work), 0o700);
-  const changed = (path: string, event: string) =>
-    void (event !== "other" && path.endsWith(".json") && onGiven());
-  return watchFolder(folderOf(work), { ignoreInitial: false }, { changed, unwatchable });
 }
 
 function asGiven(path: string, order: GivenOrder["order"]): GivenOrder {
@@ -127,8 +118,4 @@ async function namesIn(folder: string): Promise<string[]> {
 
 async function remove(path: string): Promise<void> {
   await unlink(path).catch(tolerate("ENOENT"));
-}
-
-function folderOf(work: string): string {
-  return join(work, "orders");
 }

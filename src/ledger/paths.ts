@@ -66,6 +66,9 @@ export function ledgerPaths(work: string) {
     quarantine: join(work, "quarantine"),
     /** The keys of mailboxes. */
     mailboxes: join(work, "mailboxes"),
+    /** Of operators, as are the pauses. */
+    orders: join(work, "orders"),
+    pauses: join(work, "pauses"),
   };
   // Without `join`, which would take a third of the time for a list of many transfers.
   const ledgerFolder = (name: string) => `${folders.ledger}/${digitsOf(name, 1)}`;

@@ -7,8 +7,8 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { systemDisk } from "../base/disk.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
-import { type Fault, systemCode, tolerate, unreadable } from "../base/faults.ts";
-import { type FolderWatch, lookAtLink, readdir, tryReadFile, unlink, watchFolder } from "../base/files.ts";
+import { systemCode, tolerate, unreadable } from "../base/faults.ts";
+import { lookAtLink, readdir, tryReadFile, unlink } from "../base/files.ts";
 import { parseAs } from "../base/json.ts";
 import type { Mailbox, Pause } from "../model/mailbox.ts";
 import { type Actor, ActorShape, actorOf } from "../model/order.ts";
@@ -25,7 +25,7 @@ export type Pauses = ReadonlyMap<string, Pause>;
 
 /** A damaged file still pauses its mailbox. Other files are ignored. Throws `DISK_UNREADABLE`. */
 export async function readPauses(work: string): Promise<Pauses> {
-  const folder = folderOf(work);
+  const { pauses: folder } = ledgerPaths(work);
   const pauses = new Map<string, Pause>();
   const names = await readdir(folder).catch((error: unknown) => {
     if (["ENOENT", "ENOTDIR"].includes(systemCode(error))) return [];
@@ -53,27 +53,16 @@ export function withPauses<Given extends Pick<Mailbox, "name" | "paused" | "paus
 
 /** On the disk when it resolves. An earlier pause stays as it is. */
 export async function createPause(work: string, mailbox: string, by: Actor, at: string): Promise<void> {
-  const { temporary } = ledgerPaths(work);
-  for (const folder of [folderOf(work), temporary]) await makeFolderDurably(folder, 0o700);
+  const { pauses, temporary } = ledgerPaths(work);
+  for (const folder of [pauses, temporary]) await makeFolderDurably(folder, 0o700);
   const text = `${JSON.stringify({ mailbox, ...by, at })}\n`;
   await createDurably(pathOf(work, mailbox), text, temporary).catch(tolerate("TARGET_EXISTS"));
 }
 
 /** Gone from the disk when it resolves. May be called twice. */
 export async function removePause(work: string, mailbox: string): Promise<void> {
-  const path = pathOf(work, mailbox);
-  await unlink(path).catch(tolerate("ENOENT"));
-  await systemDisk.syncFolder(folderOf(work));
-}
-
-/** `onChange` is called when a pause may have begun or ended. */
-export async function watchPauses(
-  work: string,
-  onChange: () => void,
-  unwatchable: (fault: Fault) => void,
-): Promise<FolderWatch> {
-  await makeFolderDurably(folderOf(work), 0o700);
-  return watchFolder(folderOf(work), { ignoreInitial: true }, { changed: onChange, unwatchable });
+  await unlink(pathOf(work, mailbox)).catch(tolerate("ENOENT"));
+  await systemDisk.syncFolder(ledgerPaths(work).pauses);
 }
 
 async function readPause(path: string): Promise<Pause | undefined> {
@@ -85,9 +74,5 @@ async function readPause(path: string): Promise<Pause | undefined> {
 }
 
 function pathOf(work: string, mailbox: string): string {
-  return join(folderOf(work), `${digestOfMailbox(mailbox)}.json`);
-}
-
-function folderOf(work: string): string {
-  return join(work, "pauses");
+  return join(ledgerPaths(work).pauses, `${digestOfMailbox(mailbox)}.json`);
 }
