@@ -59,21 +59,12 @@ export function outcomeOfCode(code: number): Outcome {
   return OUTCOMES.find((outcome) => EXIT_CODES[outcome].code === code) ?? "failed";
 }
 
-/** What the codes of a command mean, where that is more than the table says. */
-const MEANINGS = new WeakMap<Command, readonly [code: number, meaning: string][]>();
-
-/** Adds them to the end of the help, and to the documentation, in the order in which they are given. */
+/** Adds what codes mean, where that is more than the table says, to the end of the help, and so to the documentation. */
 export function addExitCodes(command: Command, meanings: Readonly<Partial<Record<Outcome, string>>>): void {
-  const codes = Object.entries(meanings).map(
-    ([outcome, meaning]) => [EXIT_CODES[outcome as Outcome].code, meaning] as [number, string],
+  const lines = Object.entries(meanings).map(
+    ([outcome, meaning]) => `  ${EXIT_CODES[outcome as Outcome].code}  ${meaning}`,
   );
-  MEANINGS.set(command, codes);
-  const lines = codes.map(([code, meaning]) => `  ${code}  ${meaning}`);
   command.addHelpText("after", ["", "Exit codes:", ...lines].join("\n"));
-}
-
-export function exitCodesOf(command: Command): readonly [code: number, meaning: string][] {
-  return MEANINGS.get(command) ?? [];
 }
 
 /** By who must act after a fault: not the `Actor` of an order. */

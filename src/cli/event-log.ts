@@ -1,6 +1,8 @@
 /** The daemon's log: one line per change of state, one per outage, however long it lasts. */
+
 import type { Fault } from "../base/faults.ts";
 import { isoOf } from "../base/phrases.ts";
+import { BoundedMap } from "../base/waits.ts";
 import { type AllListeners, type Emit, listenTo } from "../model/events.ts";
 import type { Delivered, HandoffStep } from "../model/handoff.ts";
 import { hasEnded, isUnwanted, QUIET, type TransferRecord } from "../model/record.ts";
@@ -180,21 +182,15 @@ function isLoggedForAll({ code }: Fault): boolean {
   return ["DISK_FULL", "INBOX_MISSING", "INBOX_APART"].includes(code);
 }
 
-/** Another process may end a transfer unnoticed, so the memory has a limit. */
-const MAX_LOGGED = 10_000;
-
 /** Reasons already logged for transfers that are not settled, so that a retry does not log them again. */
 class LoggedReasons {
-  readonly #reasons = new Map<string, Set<string>>();
+  /** Another process may end a transfer unnoticed. */
+  readonly #reasons = new BoundedMap<Set<string>>();
 
   isNew(record: TransferRecord, reason: string): boolean {
     const key = keyOf(record);
     const known = this.#reasons.get(key) ?? new Set();
-    // The map keeps the order of the last use: the oldest entry comes first.
-    this.#reasons.delete(key);
     this.#reasons.set(key, known);
-    const [oldest] = this.#reasons.keys();
-    if (this.#reasons.size > MAX_LOGGED && oldest !== undefined) this.#reasons.delete(oldest);
     if (known.has(reason)) return false;
     known.add(reason);
     return true;

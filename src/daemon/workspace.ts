@@ -1,4 +1,5 @@
 /** Opens the folders of a daemon, and the stores in them. */
+
 import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
@@ -8,6 +9,7 @@ import { readFile, rm } from "../base/files.ts";
 import { closeDisks } from "../base/machine.ts";
 import { nameIn } from "../base/process.ts";
 import { randomHex } from "../base/random.ts";
+import { BoundedMap } from "../base/waits.ts";
 import {
   groupsOf,
   handoffOf,
@@ -53,8 +55,6 @@ import type { LiveSettings } from "./live-settings.ts";
 
 /** For passwords that arrive there the journal has this instead of a host. */
 const DROP_FOLDER = "the drop folder";
-/** Recorded files that this process remembers. A forgotten file may get a second line of the same id, which is not shown. */
-const MAX_RECORDED = 10_000;
 
 interface WorkspaceTools {
   readonly emit: Emit;
@@ -200,13 +200,13 @@ export type Workspace = Awaited<ReturnType<typeof openWorkspace>>;
 
 /** Adds the password files that people drop to the journal, each once, although several processes may read it repeatedly. */
 function recordHandDrops(ledger: Ledger, emit: Emit): NonNullable<PasswordsOptions["onHandDrop"]> {
-  const recorded = new Set<string>();
+  // A forgotten file may get a second line of the same id, which is not shown.
+  const recorded = new BoundedMap<true>();
   return async ({ mailbox, trackingId, sender, round }, { mark, uid }) => {
     const text = JSON.stringify([mark, mailbox, trackingId]);
     const id = hash("sha256", text).slice(0, 16);
     if (recorded.has(id)) return;
-    if (recorded.size >= MAX_RECORDED) recorded.clear();
-    recorded.add(id);
+    recorded.set(id, true);
     const by = actorOf(await nameIn("/etc/passwd", uid), DROP_FOLDER);
     await ledger.recordAct({ id, act: "password", ...by, mailbox, trackingId, sender, round });
     emit({ type: "operator-acted", act: "password", by, mailbox, trackingId });

@@ -9,6 +9,7 @@ import type { Clock } from "../base/clock.ts";
 import { type Disk, systemDisk } from "../base/disk.ts";
 import { messageOf, systemCode } from "../base/faults.ts";
 import { withFile } from "../base/files.ts";
+import { BoundedMap } from "../base/waits.ts";
 import type { AttemptSlots } from "../model/attempts.ts";
 import { hasEnded, isUnwanted, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { RecordedAct } from "../model/views.ts";
@@ -53,9 +54,6 @@ export type OnDamaged = (path: string, reason: string) => void;
 /** `end`: the record of a round whose content cannot be moved to the inbox or the quarantine. */
 export type OnUnrecovered = (path: string, error: unknown, end?: TransferRecord) => void;
 
-/** Rounds that are remembered as settled. A forgotten one may be settled again: the journal then holds its end twice. */
-const MAX_SETTLED = 10_000;
-
 export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
@@ -76,8 +74,11 @@ export class FileLedger {
   readonly #retention: Retention;
   /** By `keyOf`: ended rounds whose note and ticket are removed once the journal has the end. */
   readonly #settling = new Map<string, Promise<void>>();
-  /** The rounds settled last: a reader of the whole ledger may reach one only then, and it must not be settled twice. */
-  readonly #settled = new Set<string>();
+  /**
+   * The rounds settled last: a reader of the whole ledger may reach one only then. A forgotten one may be settled again: the
+   * journal then holds its end twice.
+   */
+  readonly #settled = new BoundedMap<true>();
 
   constructor(paths: LedgerPaths, options: LedgerOptions) {
     const { clock, writer, watermark, disk = systemDisk } = options;
@@ -190,9 +191,7 @@ export class FileLedger {
     }
     await this.#notes.remove(name, record.round);
     if (this.#isAlone) await this.stages.close(record);
-    this.#settled.add(key);
-    const [oldest = ""] = this.#settled;
-    if (this.#settled.size > MAX_SETTLED) this.#settled.delete(oldest);
+    this.#settled.set(key, true);
   }
 
   #isSettled(record: EndRecord): boolean {

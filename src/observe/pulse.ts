@@ -1,4 +1,5 @@
 /** Notices work that hangs: it makes no progress for a long time. */
+import { monotonicMs } from "../base/timers.ts";
 import { listenTo } from "../model/events.ts";
 import type { TransferKey } from "../model/record.ts";
 
@@ -8,21 +9,16 @@ const MAX_SILENT_MS = 30 * 60_000;
 export class Pulse {
   /** The last progress of each running piece of work, on the monotonic clock. */
   readonly #progressMs = new Map<string, number>();
-  readonly #now: () => number;
   readonly listener = listenTo({
     // Infinity: never stuck. A check has a time limit of its own.
     "transfer-changed": ({ record }) =>
-      this.#beat(downloadOf(record), record.state === "checking" ? Number.POSITIVE_INFINITY : this.#now()),
-    "transfer-progressed": ({ record }) => this.#beat(downloadOf(record), this.#now()),
+      this.#beat(downloadOf(record), record.state === "checking" ? Number.POSITIVE_INFINITY : monotonicMs()),
+    "transfer-progressed": ({ record }) => this.#beat(downloadOf(record), monotonicMs()),
   });
-
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-  }
 
   /** `name`: for people, and different for everything that runs. */
   async during<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
-    this.#progressMs.set(name, this.#now());
+    this.#progressMs.set(name, monotonicMs());
     try {
       return await work();
     } finally {
@@ -32,7 +28,7 @@ export class Pulse {
 
   /** The name of work that hangs, or `undefined`. */
   stuck(): string | undefined {
-    const nowMs = this.#now();
+    const nowMs = monotonicMs();
     for (const [name, ms] of this.#progressMs) if (nowMs - ms > MAX_SILENT_MS) return name;
     return undefined;
   }

@@ -1,6 +1,6 @@
 /** The usage and the options of every command, as Markdown, from the definitions that the program itself parses with. */
 import type { Argument, Command, Option } from "commander";
-import { EXIT_CODES, exitCodesOf } from "../../src/cli/command.ts";
+import { EXIT_CODES } from "../../src/cli/command.ts";
 import { describeProgram } from "../../src/cli/program.ts";
 
 /** An option with the same meaning in this many commands is explained once. */
@@ -88,8 +88,11 @@ function table(columns: readonly string[], rows: readonly string[]): string {
 }
 
 function codeList(title: string, command: Command): string {
-  const codes = exitCodesOf(command).map(([code, meaning]) => `- ${code}: ${meaning}`);
-  return codes.length === 0 ? "" : [`${title}:`, "", ...codes].join("\n");
+  let help = "";
+  command.configureOutput({ writeOut: (text) => (help += text) }).outputHelp();
+  const [, section = ""] = help.split("\nExit codes:\n");
+  const codes = section.matchAll(/^ {2}(\d+) {2}(.+)$/gm).map(([, code, meaning]) => `- ${code}: ${meaning}`);
+  return section === "" ? "" : [`${title}:`, "", ...codes].join("\n");
 }
 
 function rowOfArgument(argument: Argument): string {

@@ -164,7 +164,7 @@ test("orders that no daemon saw are carried out in their sequence", async () => 
 test("orders of an earlier version are carried out in the sequence of their times", async () => {
   await fixture.settle("t1", "quarantined");
   const folder = join(fixture.work, "orders");
-  await mkdir(folder);
+  await mkdir(folder, { recursive: true });
   for (const [at, action] of (["release", "retry", "discard"] as const).entries()) {
     const order = { ...T1, action, round: 1, by: OPERATOR, at: `2026-03-01T08:00:0${at}.000Z` };
     const name = `t1.0123456789abcdef0123456789abcdef~${`${9 - at}`.repeat(16)}.json`;
