@@ -223,7 +223,7 @@ export const FAULT_CODES = {
     DISK_READ_ONLY:
       "The disk is mounted read-only. Linux does that after errors of the disk: read the kernel's messages with dmesg, and check the disk. Then mount it writable. Inlet continues by itself within a minute.",
     FOLDER_MISSING:
-      "A folder that Inlet needs is missing. Move the folder back, or restore it from a backup. Inlet writes nothing until then, and continues by itself within a minute.",
+      "A folder that Inlet needs is missing. Move the folder back, or restore it from a backup. Inlet writes nothing until then, and continues by itself within a minute. If it is the work folder, and it is lost, decide with inlet adopt or inlet anew.",
     CONTENT_CHANGED:
       "Files in the work folder changed after Inlet had verified them. They are not delivered. Check the disk, and which other programs write there. Inlet downloads the transfer again by itself. If its delivery was already decided, redeliver it.",
     INBOX_MISSING:

@@ -47,7 +47,7 @@ export async function pollMailbox(
   try {
     const either = AbortSignal.any([signal, deadline.signal]);
     const onProgress = () => deadline.progress();
-    const { listed, discovered, postponed, isWhole, modeless } = await state.tokens.use(async (address) => {
+    const { listed, discovered, postponed, isWhole, ...waiting } = await state.tokens.use(async (address) => {
       if (isProbe) await state.service.pollReceived(address, LIGHT, either);
       return state.fields.read((fields) => discover(tools, state, address, fields, onProgress, either));
     }, either);
@@ -61,7 +61,7 @@ export async function pollMailbox(
       emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
     }
     const counts = { listed, discovered, unusable: health.unusable };
-    emit({ type: "poll-succeeded", mailbox: name, ...counts, modeless, ...pollFacts() });
+    emit({ type: "poll-succeeded", mailbox: name, ...counts, ...waiting, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
   } catch (error) {
     const fault = faultOfPoll(error, signal, deadline.signal);
@@ -112,6 +112,8 @@ interface Discovery {
   readonly isWhole: boolean;
   /** Transfers that wait because their security mode is unknown. */
   readonly modeless: number;
+  /** Transfers that may have been delivered before, and wait until an operator decides. */
+  readonly doubtful: number;
 }
 
 /**
@@ -140,7 +142,7 @@ async function discover(
     if (trackingId === undefined) isWhole = false;
     else transfers.noteListed(trackingId);
   };
-  let [discovered, unsettled, begun, postponed, modeless] = [0, 0, 0, 0, 0];
+  let [discovered, unsettled, begun, postponed, modeless, doubtful] = [0, 0, 0, 0, 0, 0];
   const tryBegin = () => {
     const isAllowed = begun < MAX_NEW && transfers.open.size < MAX_OPEN;
     if (isAllowed) begun++;
@@ -162,6 +164,7 @@ async function discover(
     if (taken.isSettled) transfers.settle(trackingId);
     else unsettled++;
     if (taken.isModeless && mailbox.rulesWithoutMode === undefined) modeless++;
+    if (taken.isDoubtful) doubtful++;
     if (!taken.isInactive) transfers.noteListed(trackingId);
     transfers.keepLink(trackingId, recipient?.downloadUrl);
     if (taken.isNew) discovered++;
@@ -190,7 +193,7 @@ async function discover(
     if (isNews) tools.emit({ type: "entries-rejected", mailbox: mailbox.name, entries, reasons });
     for (const job of jobs.toSorted((a, b) => a.expiresMs - b.expiresMs)) await tools.queue.add(job);
   }
-  return { listed: unsettled + transfers.settledCount, discovered, postponed, isWhole, modeless };
+  return { listed: unsettled + transfers.settledCount, discovered, postponed, isWhole, modeless, doubtful };
 }
 
 /** After a complete listing. The job of a vanished transfer asks the service for its state, and ends it. */

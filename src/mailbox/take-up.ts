@@ -77,11 +77,14 @@ interface Taken {
   readonly isNew?: boolean;
   /** No list has given its security mode. */
   readonly isModeless?: boolean;
+  /** It may have been delivered before, and waits until an operator decides. */
+  readonly isDoubtful?: true;
   readonly job?: TransferJob;
 }
 
 const SETTLED: Taken = { isSettled: true };
 const LEFT_ALONE: Taken = {};
+const DOUBTFUL: Taken = { isDoubtful: true };
 
 /**
  * Passes a failure of one transfer to `reject`, so that the poll continues with the others. Any other failure, such as one
@@ -122,7 +125,7 @@ export async function takeUp(
   transfers.noteOpen(trackingId);
   const record = await learnChanges(listing, entry, known);
   warnOfExpiry(listing, record);
-  if (isDoubtful(record)) return LEFT_ALONE;
+  if (isDoubtful(record)) return DOUBTFUL;
   const mode = modeOf(record).is;
   const taken = { isModeless: mode === "unknown" && record.complete === undefined };
   const isDue = mode !== modeOf(known).is || (await claimAttempt(listing, record));
@@ -162,12 +165,12 @@ async function beginRound(listing: Listing, entry: Entry): Promise<Taken> {
 async function noteDoubtful(listing: Listing, entry: Entry): Promise<Taken> {
   const { ledger, emit, state, clock } = listing;
   const { transfers } = state;
-  if (transfers.open.size >= MAX_DOUBTFUL) return LEFT_ALONE;
+  if (transfers.open.size >= MAX_DOUBTFUL) return DOUBTFUL;
   const facts = { reason: DOUBT, message: MAY_BE_DELIVERED };
   const record = withState(newRecord(listing, entry), "waiting", clock.now(), facts);
   transfers.noteOpen(record.trackingId);
   if (await ledger.discover(record)) emit({ type: "transfer-discovered", record });
-  return LEFT_ALONE;
+  return DOUBTFUL;
 }
 
 /**

@@ -33,8 +33,13 @@ interface EventFacts {
   /** A received archive is delivered without being unpacked. */
   "archive-left": { record: TransferRecord; archive: string; fault: Fault };
 
-  /** `unusable`: how many entries of the list cannot be used. `modeless`: how many transfers wait because their mode is unknown. */
-  "poll-succeeded": PollFacts & { listed: number; discovered: number; unusable: number; modeless?: number };
+  /**
+   * `unusable`: how many entries of the list cannot be used. `modeless`: how many transfers wait because their mode is unknown;
+   * `doubtful`: because they may have been delivered before.
+   */
+  "poll-succeeded": PollFacts &
+    Record<"listed" | "discovered" | "unusable", number> &
+    Partial<Record<"modeless" | "doubtful", number>>;
   /** `isFirst`: the poll before succeeded, or there was none. `waitMs`: the next poll comes no sooner. */
   "poll-failed": PollFacts & { fault: Fault; isFirst: boolean; waitMs: number };
   /** `fault`: why the last poll before this one failed. */

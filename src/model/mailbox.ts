@@ -1,5 +1,6 @@
 /** The operator's settings: mailboxes, limits and the hand-off. */
 
+import { makeMatcher, textForm } from "../base/normal-form.ts";
 import type { Secret, SecretSource } from "../base/secret.ts";
 import type { Receiver } from "../base/signed-post.ts";
 import type { ProgramStart } from "../base/system-program.ts";
@@ -238,6 +239,13 @@ export class Labels {
   keyOf(wanted: string): string {
     return this.#keys.get(mailboxIdOf(wanted)) ?? wanted.replace(/ \(removed\)$/, "");
   }
+
+  /** As `keyed`, for a filter whose mailbox may be a pattern: it matches labels and addresses too. */
+  readonly filtered = <Of extends Mailboxed>(of: Of) => {
+    const matches = makeMatcher(of.mailbox, textForm);
+    const keys = [...this.#keys].flatMap(([name, key]) => (matches(name) ? mailboxIdOf(key) : []));
+    return { ...this.keyed(of), mailboxes: new Set(keys) };
+  };
 
   /** What people see of something that names its mailbox. */
   readonly shown = <Of extends Mailboxed>(of: Of): Of =>

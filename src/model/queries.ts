@@ -7,12 +7,16 @@ import { parseMoment } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
 import { STATES, shownFolder, type TransferKey } from "./record.ts";
 import { TRANSFER_GROUPS } from "./status.ts";
+import { type MailboxId, mailboxIdOf } from "./transfer.ts";
 
 /** Missing keys choose all. `sinceMs`: changed from then on; `untilMs`: before then. */
 export interface TransferFilter extends Omit<v.InferOutput<typeof FilterShape>, "since" | "until"> {
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
 }
+
+/** A filter of records. `mailboxes`: more that `mailbox` matches, by their labels and addresses. */
+export type KeyedFilter = TransferFilter & { readonly mailboxes?: ReadonlySet<MailboxId> };
 
 /** What a filter looks at: a record, an entry of the journal, or an act. */
 type Facts = Readonly<Partial<Record<FactName, string | undefined>>>;
@@ -21,7 +25,7 @@ type FactName = keyof TransferKey | "sender" | "state" | "reason" | "who" | Text
 type TextName = "subject" | "message" | "folder" | "inbox";
 
 /** `at`: when it changed. */
-export function makeFilter(filter: TransferFilter): (facts: Facts, at: string | undefined) => boolean {
+export function makeFilter(filter: KeyedFilter): (facts: Facts, at: string | undefined) => boolean {
   const { state, sinceMs = Number.NEGATIVE_INFINITY, untilMs = Number.POSITIVE_INFINITY } = filter;
   const isSender = makeMatcher(filter.sender, addressForm);
   const isMailbox = makeMatcher(filter.mailbox, textForm);
@@ -34,7 +38,7 @@ export function makeFilter(filter: TransferFilter): (facts: Facts, at: string | 
       (!isTimed || (atMs >= sinceMs && atMs < untilMs)) &&
       (state === undefined || facts.state === state) &&
       (reason === undefined || fold(facts.reason ?? "") === reason) &&
-      isMailbox(facts.mailbox ?? "") &&
+      (isMailbox(facts.mailbox ?? "") || filter.mailboxes?.has(mailboxIdOf(facts.mailbox ?? "")) === true) &&
       isSender(facts.sender ?? "") &&
       (text === "" || textsOf(facts).some((each) => fold(each).includes(text)))
     );

@@ -171,16 +171,19 @@ const OF_EVENTS: { readonly [Type in DaemonEvent["type"]]?: ChangesOf<EventOf<Ty
       begin: [{ kind: "service", isTrouble: true, ...facts }],
     };
   },
-  "poll-succeeded": ({ mailbox, unusable, modeless = 0, token }, { nowMs, serviceOf }) => {
+  "poll-succeeded": ({ mailbox, unusable, modeless = 0, doubtful = 0, token }, { nowMs, serviceOf }) => {
     const { end, begin } = remindOf(mailbox, findRenewal(token, nowMs), nowMs);
     const rejected = unusable === 0 ? [entriesKey(mailbox)] : [];
     const service = serviceOf(mailbox);
     const facts = { key: `modes ${service}`, atMs: nowMs, service, ...textsOf(new Fault("MODE_UNKNOWN")) };
     const modes: Notice[] = modeless > 0 ? [{ kind: "service", isTrouble: true, ...facts }] : [];
+    const doubt = { mailbox: cut(mailbox, MAX_NAME), ...textsOf(new Fault("RECORDS_MISSING")) };
+    const records: Notice[] =
+      doubtful > 0 ? [{ kind: "refused", key: `records ${mailbox}`, atMs: nowMs, ...doubt }] : [];
     return {
       by: ownerOf(mailbox),
-      end: ["service", "modes", ...rejected, ...end],
-      begin: [...begin, ...modes],
+      end: ["service", "modes", "records", ...rejected, ...end],
+      begin: [...begin, ...modes, ...records],
     };
   },
   // Emitted again and again, so that no kill loses one.

@@ -11,7 +11,7 @@ import { NOT_LISTED, objectionTo } from "../model/actions.ts";
 import type { SpentAttempts } from "../model/attempts.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
-import type { TransferFilter } from "../model/queries.ts";
+import type { KeyedFilter } from "../model/queries.ts";
 import { isDelivered, isHeld, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { objectionToSupply } from "../passwords/guard.ts";
 import { dropPassword } from "../passwords/stored.ts";
@@ -90,7 +90,7 @@ export async function objectionToAct(
 /** Every transfer that matches, and for which the act is possible as far as that is known. */
 export async function* selectActable(
   tools: ActTools,
-  filter: TransferFilter,
+  filter: KeyedFilter,
   act: TransferAct,
   onDamaged: OnDamaged,
   signal?: AbortSignal,

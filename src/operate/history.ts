@@ -14,7 +14,7 @@ import { compareTexts } from "../base/phrases.ts";
 import { JOURNAL_FILE } from "../ledger/journal.ts";
 import { JournalFile, type Kind } from "../ledger/lines.ts";
 import { ledgerPaths, nameOf } from "../ledger/paths.ts";
-import { type JournalKind, makeFilter } from "../model/queries.ts";
+import { type JournalKind, type KeyedFilter, makeFilter } from "../model/queries.ts";
 import { hasEnded, type State, type TransferKey } from "../model/record.ts";
 import type { ActEntry, HistoryEntry, Journal, JournalQuery, Tally } from "../model/views.ts";
 
@@ -30,7 +30,7 @@ type Entry = HistoryEntry | ActEntry;
 export async function readJournal<Wanted extends JournalKind>(
   work: string,
   wanted: Wanted,
-  query: JournalQuery & { readonly transfer?: TransferKey },
+  query: JournalQuery & KeyedFilter & { readonly transfer?: TransferKey },
   signal?: AbortSignal,
 ): Promise<Journal<Wanted>> {
   const kind = wanted === "acts" ? "act" : "change";

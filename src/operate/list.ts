@@ -4,7 +4,13 @@ import { compareTexts } from "../base/phrases.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import type { LedgerPeek } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
-import { type ListQuery, makeFilter, type SORTS, type TransferFilter } from "../model/queries.ts";
+import {
+  type KeyedFilter,
+  type ListQuery,
+  makeFilter,
+  type SORTS,
+  type TransferFilter,
+} from "../model/queries.ts";
 import type { State, TransferRecord } from "../model/record.ts";
 import type { OpenList, TransferStatus } from "../model/status.ts";
 import { mailboxIdOf } from "../model/transfer.ts";
@@ -44,7 +50,7 @@ export function countPages(total: number, size: number): number {
 /** The records that match, in no particular order. Skips damaged ones. Throws `DISK_UNREADABLE` and `STOPPED`. */
 export async function* selectTransfers(
   peek: LedgerPeek,
-  filter: TransferFilter,
+  filter: KeyedFilter,
   onDamaged: OnDamaged,
   signal?: AbortSignal,
 ): AsyncGenerator<TransferRecord, void, undefined> {

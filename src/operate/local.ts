@@ -105,8 +105,8 @@ export class Local {
     query: JournalQuery,
     signal = this.#tools.stop,
   ): Promise<Journal<Kind>> {
-    const { shown, keyed } = this.#labels;
-    const journal = await readJournal(this.#tools.settings().work, kind, keyed(query), signal);
+    const { shown, filtered } = this.#labels;
+    const journal = await readJournal(this.#tools.settings().work, kind, filtered(query), signal);
     return { ...journal, entries: journal.entries.map(shown) };
   }
 
@@ -160,7 +160,7 @@ export class Local {
   }
 
   async *#select({ act, ...choice }: Choice, onDamaged: OnDamaged, signal = this.#tools.stop) {
-    const filter = this.#labels.keyed(choice);
+    const filter = this.#labels.filtered(choice);
     if (act === undefined) yield* selectTransfers(this.#peek(), filter, onDamaged, signal);
     else yield* selectActable(await this.#actTools(), filter, act, onDamaged, signal);
   }

@@ -158,6 +158,7 @@ onEngines("nothing is written until an operator has said adopt or anew", (setUp,
     expect((await site.run("adopt", "--yes")).exitCode).toBe(0);
     expect((await site.once()).exitCode).toBe(0);
     expect(await delivered(inbox)).toEqual(before);
+    expect((await site.run("history", "--actions")).stdout).toMatch(/\tadopt\t/);
     site.arrive("new");
     expect((await site.once()).exitCode).toBe(0);
     expect(await delivered(inbox)).toEqual([...before, "new"].toSorted());

@@ -1,8 +1,9 @@
 /** Settings and pauses that are in force. */
 
-import { rename } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { exists } from "../../../src/base/durable.ts";
 import type { MailboxSettings } from "../../../src/config/settings.ts";
 import { LiveSettings } from "../../../src/daemon/live-settings.ts";
 import { followPauses, putRecordsInForce } from "../../../src/daemon/reload.ts";
@@ -82,4 +83,20 @@ test("a pause does not end while the disk of the work folder is gone", async () 
   await removePause(work, MAILBOX);
   await look();
   expect(applied.at(-1)).toEqual(new Map());
+});
+
+test("a work folder that has vanished is not made again by those who watch for pauses", async () => {
+  const work = join(await makeFolder(), "work");
+  await createPause(work, MAILBOX, OPERATOR, "2026-03-01T08:00:00.000Z");
+  const live = new LiveSettings(settingsIn(work, [], { work }));
+  await putRecordsInForce(live, () => {});
+  await rm(work, { recursive: true });
+  await using scope = new AsyncDisposableStack();
+  await followPauses(
+    live,
+    async () => {},
+    () => {},
+    scope,
+  );
+  expect(await exists(work)).toBe(false);
 });

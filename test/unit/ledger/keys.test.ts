@@ -5,6 +5,7 @@ import { describe, expect, test } from "vitest";
 import { findMailbox } from "../../../src/config/mailboxes.ts";
 import { withKeys } from "../../../src/ledger/keys.ts";
 import { Labels } from "../../../src/model/mailbox.ts";
+import { makeFilter } from "../../../src/model/queries.ts";
 import { makeFolder } from "../../support/program.ts";
 
 const [A, B] = ["a@example.com", "b@example.com"];
@@ -75,6 +76,26 @@ describe("what people call a mailbox", () => {
     ]);
     expect(["one", "two", "old"].map((key) => labels.of(key))).toEqual(["two", "one", "new"]);
     expect(["one", "Two", A, "nobody"].map((word) => findMailbox(swapped, word))).toEqual([1, 0, 0, -1]);
+  });
+
+  test("is matched by a pattern too, as are addresses and keys", () => {
+    const { filtered } = new Labels([
+      { name: A, label: "Team North", email: A },
+      { name: "south", label: "Team South", email: B },
+    ]);
+    const found = (mailbox: string | undefined) => {
+      const matches = makeFilter(filtered({ mailbox }));
+      return [A, "south", "old"].filter((key) => matches({ mailbox: key }, undefined));
+    };
+    expect(["team*", "team north", "*@example.com", B, "s*", "o?d", undefined].map(found)).toEqual([
+      [A, "south"],
+      [A],
+      [A, "south"],
+      ["south"],
+      ["south"],
+      ["old"],
+      [A, "south", "old"],
+    ]);
   });
 
   test("is clear also for the transfers of a removed mailbox whose name another one has now", () => {

@@ -28,6 +28,7 @@ const EVENTS: Readonly<Record<string, (mailbox: string) => DaemonEvent>> = {
   away: (mailbox) => pollFailed({ mailbox, fault: new Fault("SERVICE_UNREACHABLE") }),
   polled: (mailbox) => pollSucceeded({ mailbox }),
   modeless: (mailbox) => pollSucceeded({ mailbox, modeless: 3 }),
+  doubtful: (mailbox) => pollSucceeded({ mailbox, doubtful: 3 }),
   overdue: (mailbox) => ({
     type: "overdue-listed",
     overdue: [{ mailbox, expectation: EXPECTATION, dueMs: 1_000 }],
@@ -55,6 +56,8 @@ const REPORTS = {
     "refused m → service; polled m other → service over",
   "unknown security modes once for a service, until no mailbox has them":
     "modeless m1, modeless m2 → service; modeless m1 →; polled m1 →; polled m2 → service over",
+  "transfers that may have been delivered before once for a mailbox, until an operator has decided":
+    "doubtful m → refused; doubtful m →; polled m →; doubtful m → refused",
   "another cause, and not that the first one is over":
     "away → service; refused → service; polled → service over",
   "troubles of a process until it ends, and a full disk until a delivery":
