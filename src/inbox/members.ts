@@ -168,6 +168,7 @@ function factsOf(path: string): string {
 
 /** `undefined` for a file that cannot be read, or is damaged. */
 async function readFacts(path: string): Promise<Record<string, unknown> | undefined> {
+  // Then nothing is known of the process.
   return parseAs(v.record(v.string(), v.unknown()), await readFile(path, "utf8").catch(() => undefined));
 }
 

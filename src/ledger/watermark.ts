@@ -6,7 +6,6 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { Fault, systemCode } from "../base/faults.ts";
 import { readFile, rm, writeFile } from "../base/files.ts";
-import type { LedgerPeek } from "./peek.ts";
 
 const WRITE_AFTER_MS = 5_000;
 
@@ -57,7 +56,11 @@ export class Watermark {
  * What a ledger lacks; `undefined` if it has the record that its watermark names. A damaged watermark is ignored. `about`:
  * identifies the record.
  */
-export async function findOlder(path: string, workId: string, ledger: Pick<LedgerPeek, "readEnd">) {
+export async function findOlder(
+  path: string,
+  workId: string,
+  ledger: { readEnd(name: string, round: number): Promise<unknown> },
+) {
   const [about, id, name, round] = /^(\S+) (\S+) (\d+)\n$/.exec(await readMark(path)) ?? [];
   if (id !== workId || name === undefined || about === undefined) return undefined;
   if ((await ledger.readEnd(name, Number(round))) !== undefined) return undefined;
