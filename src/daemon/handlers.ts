@@ -4,7 +4,7 @@ import type { DeadlineLimits } from "../base/deadline.ts";
 import { random } from "../base/random.ts";
 import { handoffOf } from "../config/settings.ts";
 import { createChecker } from "../handoff/content-check.ts";
-import { pollMailbox } from "../mailbox/poll.ts";
+import { pollMailbox, reportRecovery } from "../mailbox/poll.ts";
 import { DONE, NO_WAIT } from "../model/job.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { Routed } from "../model/record.ts";
@@ -70,6 +70,11 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
     async poll(name, signal, isProbe) {
       if (!(await areFoldersThere())) return NO_WAIT;
       return pulse.during(`the poll of ${name}`, () => pollByName(name, orLost(signal), isProbe));
+    },
+    served(name) {
+      const id = mailboxIdOf(name);
+      parts.diskTrouble.clear(id);
+      reportRecovery(parts, name, mailboxes.states.get(id)?.health.recover());
     },
     async download(key, signal, freeSlot) {
       if (!(await areFoldersThere())) return DONE;

@@ -12,7 +12,7 @@ import type { Rejected, VerifiedAddress } from "../service/port.ts";
 import { MAX_OPEN } from "./known-transfers.ts";
 import { createModeFinder, MODE_ONLY } from "./modes.ts";
 import { readStart } from "./since.ts";
-import { jobOf, LIGHT, type MailboxState, type PollTools } from "./state.ts";
+import { jobOf, LIGHT, type MailboxState, type PollFailure, type PollTools } from "./state.ts";
 import { rejectOrThrow, takeUp } from "./take-up.ts";
 
 /** The longest pause between two failing polls, unless the poll interval is longer. */
@@ -55,11 +55,7 @@ export async function pollMailbox(
     if (postponed > 0)
       throw new Fault("TOO_MANY_TRANSFERS", { detail: `left for later polls: ${postponed}` });
     diskTrouble.clear(diskKey);
-    const ended = health.succeed({ listed, discovered });
-    if (ended !== undefined) {
-      const failedForMs = clock.now() - ended.sinceMs;
-      emit({ type: "poll-recovered", mailbox: name, failedForMs, fault: ended.fault });
-    }
+    reportRecovery(tools, name, health.succeed({ listed, discovered }));
     const counts = { listed, discovered, unusable: health.unusable };
     emit({ type: "poll-succeeded", mailbox: name, ...counts, ...waiting, ...pollFacts() });
     return { isGood: true, ...NO_WAIT };
@@ -75,6 +71,17 @@ export async function pollMailbox(
   } finally {
     deadline.close();
   }
+}
+
+/** `ended`: the failure that is over. */
+export function reportRecovery(
+  { emit, clock }: Pick<PollTools, "emit" | "clock">,
+  mailbox: string,
+  ended: PollFailure | undefined,
+): void {
+  if (ended === undefined) return;
+  const { sinceMs, fault } = ended;
+  emit({ type: "poll-recovered", mailbox, failedForMs: clock.now() - sinceMs, fault });
 }
 
 /**

@@ -176,7 +176,7 @@ export function jobOf(ledger: Ledger, record: TransferRecord): TransferJob {
   };
 }
 
-interface PollFailure {
+export interface PollFailure {
   readonly sinceMs: number;
   /** Why the last poll failed. */
   readonly fault: Fault;
@@ -203,9 +203,14 @@ export class PollHealth {
 
   /** Returns the failure that this success ends. */
   succeed(found: { readonly listed: number; readonly discovered: number }): PollFailure | undefined {
+    this.last = found;
+    return this.recover();
+  }
+
+  /** The same for the success of another process. */
+  recover(): PollFailure | undefined {
     const failure = this.#failure;
     this.#failure = undefined;
-    this.last = found;
     return failure;
   }
 

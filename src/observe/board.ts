@@ -181,6 +181,7 @@ export class Board {
     "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
     "transfer-lost": ({ record }) => this.#transfers.forget(record),
     "poll-succeeded": (event) => this.#mailboxes.polled(event),
+    "poll-recovered": ({ mailbox }) => this.#mailboxes.recovered(mailbox),
     "poll-failed": (event) => this.#mailboxes.failed(event),
     "service-rests": (event) => this.#mailboxes.rests(event),
     "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {

@@ -86,6 +86,11 @@ export class MailboxBoard {
     });
   }
 
+  /** Here, or in another process. */
+  recovered(mailbox: string): void {
+    this.#update(mailbox, () => ({ servedMs: monotonicMs(), trouble: undefined, waitMs: 0 }));
+  }
+
   rests({ service, rest }: EventOf<"service-rests">): void {
     const since = this.#rests.get(service)?.since ?? new Date(this.#clock.now()).toISOString();
     if (rest === undefined) this.#rests.delete(service);

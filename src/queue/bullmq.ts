@@ -109,7 +109,8 @@ class BullEngine implements JobQueue {
       if (queue !== undefined) limit(queue, jobLimitMs(rest)).catch(this.#watch.report);
       options.onRest?.(service, rest);
     };
-    this.#polls = new Polls(work, options.services, turns, noteRest, random);
+    const on = { rest: noteRest, served: (mailbox: string) => this.#handlers?.served(mailbox) };
+    this.#polls = new Polls(work, options.services, turns, on, random);
   }
 
   async start(handlers: Handlers): Promise<void> {

@@ -52,7 +52,8 @@ class EmbeddedQueue implements JobQueue {
       onRest?.(service, rest);
     };
     const turns = new Turns(new OwnValues(), services, false);
-    this.#polls = new Polls((...call) => this.#track(poll(...call)), services, turns, noteRest, random);
+    const on = { rest: noteRest, served: () => {} };
+    this.#polls = new Polls((...call) => this.#track(poll(...call)), services, turns, on, random);
   }
 
   async start(handlers: Handlers): Promise<void> {

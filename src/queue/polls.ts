@@ -5,10 +5,16 @@
 import { clearTimeout, monotonicMs, setTimeout, type Timer } from "../base/timers.ts";
 import { POLLS_AT_ONCE, type PollSchedule, type PollWait, type Rest, type Services } from "../model/job.ts";
 import { type Holder, Slots } from "./slots.ts";
-import { FOLLOW_MS, restAskedFor, type Turns } from "./turns.ts";
+import { FOLLOW_MS, restAskedFor, type Turn, type Turns } from "./turns.ts";
 
 /** Must not throw. */
 export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset">;
+
+export interface PollEvents {
+  rest(service: string, rest: Rest | undefined): void;
+  /** Another process polls this mailbox, with success. */
+  served(mailbox: string): void;
+}
 
 /** A poll is up to this share of its interval early or late. */
 const JITTER = 0.1;
@@ -36,7 +42,7 @@ export class Polls {
   readonly #random: () => number;
   readonly #turns: PollTurns;
   readonly #work: (mailbox: string, isProbe: boolean) => Promise<PollWait>;
-  readonly #onRest: (service: string, rest: Rest | undefined) => void;
+  readonly #on: PollEvents;
   readonly #slots: Slots;
   /** The last schedule. */
   #wanted: readonly PollSchedule[] = [];
@@ -53,10 +59,10 @@ export class Polls {
     work: (mailbox: string, isProbe: boolean) => Promise<PollWait>,
     services: Services,
     turns: PollTurns,
-    onRest: (service: string, rest: Rest | undefined) => void,
+    on: PollEvents,
     random: () => number,
   ) {
-    this.#onRest = onRest;
+    this.#on = on;
     this.#work = work;
     this.#slots = new Slots(() => POLLS_AT_ONCE, services);
     this.#turns = turns;
@@ -179,8 +185,10 @@ export class Polls {
     const { mailbox, service, isUrgent } = poll;
     // Without a schedule, the object is thrown away after the poll.
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
-    const { waitMs, rest, isProbe = false } = isUrgent ? { waitMs: 0 } : await this.#turns.take(poll);
+    const turn: Turn = isUrgent ? { waitMs: 0 } : await this.#turns.take(poll);
+    const { waitMs, rest, isServed, isProbe = false } = turn;
     if (!isUrgent) this.#noteRest(service, rest);
+    if (isServed) this.#on.served(mailbox);
     if (waitMs > 0) {
       scheduled.waitMs = this.#spread(waitMs);
       return;
@@ -209,6 +217,6 @@ export class Polls {
     if (before?.isAsked && rest?.isAsked && Math.abs(before.untilMs - untilMs) < SAME_MS) return;
     if (rest === undefined) this.#rests.delete(service);
     else this.#rests.set(service, { isAsked: rest.isAsked, untilMs });
-    this.#onRest(service, rest);
+    this.#on.rest(service, rest);
   }
 }

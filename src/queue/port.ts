@@ -13,6 +13,8 @@ export interface Handlers {
    * has taken the job. Must not throw.
    */
   poll(mailbox: string, signal: AbortSignal, isProbe: boolean): Promise<PollWait>;
+  /** Another process polls this mailbox, with success. What failed here before is over. Must not throw. */
+  served(mailbox: string): void;
   /**
    * After a result with `limitMs`, the service rests in all processes. Must not throw. `freeSlot`: the job no longer downloads, and another one may have its slot. It does nothing if too many jobs already
    * go on without a slot. May be called twice.

@@ -28,12 +28,14 @@ export interface Turn {
   /** 0: the mailbox may be polled now, and no other process polls it for `everyMs`. */
   readonly waitMs: number;
   readonly rest?: Rest | undefined;
+  /** Another process has polled it, with success. */
+  readonly isServed?: boolean;
   /** This poll asks for all mailboxes of a service that rests. */
   readonly isProbe?: boolean;
 }
 
-/** The values of a mailbox's key: the last poll has succeeded, or it has failed and the mailbox waits. */
-const [POLLED, WAITS] = ["polled", "waits"];
+/** The values of a mailbox's key: a poll has begun, it has succeeded, or it has failed and the mailbox waits. */
+const [BEGUN, POLLED, WAITS] = ["begun", "polled", "waits"];
 /** The values of a service's keys: the service asked for it, or gives no answers. */
 const [ASKED, SILENT] = ["asked", "silent"];
 const MINUTE_MS = 60_000;
@@ -71,9 +73,10 @@ export class Turns {
     }
     if (!this.#isShared) return { waitMs: 0 };
     const key = keyOf({ mailbox, everyMs });
-    if (await values.set(key, POLLED, everyMs, true)) return { waitMs: 0 };
+    if (await values.set(key, BEGUN, everyMs, true)) return { waitMs: 0 };
+    const isServed = (await values.get(key)) === POLLED;
     // The key may have just expired.
-    return { waitMs: Math.min(Math.max(await values.ttlMs(key), 1), CHECK_AGAIN_MS) };
+    return { waitMs: Math.min(Math.max(await values.ttlMs(key), 1), CHECK_AGAIN_MS), isServed };
   }
 
   /** After a poll: the mailbox waits for `nextMs`, unless its service rests. Returns that rest. */

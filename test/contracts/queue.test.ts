@@ -471,6 +471,23 @@ function testFleet(openFleet: () => Promise<Join>): void {
     expect(other.count("a")).toBe(1);
   });
 
+  test("a process is told when another one polls a mailbox with success, and not before", async () => {
+    const join = await openFleet();
+    let [polls, served, isWell] = [0, 0, false];
+    const poll = async (): Promise<PollWait> => {
+      polls++;
+      return isWell ? NO_WAIT : { waitMs: 50 };
+    };
+    for (let joined = 0; joined < 2; joined++) {
+      const queue = await begin(join(), { poll, served: () => void served++ });
+      await queue.schedule([{ mailbox: "a", everyMs: 50 }]);
+    }
+    await expect.poll(() => polls).toBeGreaterThan(3);
+    expect(served).toBe(0);
+    isWell = true;
+    await expect.poll(() => served).toBeGreaterThan(0);
+  });
+
   test("a limit that a service asked for applies to its mailboxes in all, and not to another service", async () => {
     const join = await openFleet();
     const { count } = await startPolling(join, ["n", "other"], { everyMs: 20 });
@@ -614,7 +631,7 @@ function constant(services: Readonly<Record<string, string>> = { m: "service" })
 async function begin(opening: Promise<JobQueue>, handlers: Partial<Handlers>): Promise<JobQueue> {
   const queue = await opening;
   onTestFinished(() => queue.close(0));
-  await queue.start({ poll: async () => NO_WAIT, download: async () => DONE, ...handlers });
+  await queue.start({ poll: async () => NO_WAIT, served: () => {}, download: async () => DONE, ...handlers });
   return queue;
 }
 

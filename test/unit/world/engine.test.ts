@@ -236,6 +236,7 @@ function play() {
           polls++;
           return NO_WAIT;
         },
+        served() {},
         async download({ trackingId }, signal) {
           const run: Run = { key: trackingId, beganMs: schedule.nowMs, abortedMs: undefined };
           runs.push(run);

@@ -101,7 +101,8 @@ class ModelEngine implements JobQueue, Member {
       this.#command(() => store.limit(service, jobLimitMs(rest))).catch(() => {});
       options.onRest?.(service, rest);
     };
-    this.#polls = new Polls(work, options.services, turns, noteRest, options.random);
+    const on = { rest: noteRest, served: (mailbox: string) => this.#handlers?.served(mailbox) };
+    this.#polls = new Polls(work, options.services, turns, on, options.random);
     store.join(this);
   }
 
