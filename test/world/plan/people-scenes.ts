@@ -4,24 +4,10 @@ import type { Happening, Moment, OrderAct } from "./plan.ts";
 import { at, type MakeScene } from "./setting.ts";
 import { ADDRESSES, type Site } from "./site.ts";
 import { changeIdentity, changeSite, makeKinds, reuseName, swapAcknowledgement } from "./sites.ts";
+import { makeSlowStep } from "./slow-step.ts";
 
 const MINUTE_MS = 60_000;
 const ALL_KINDS = ["password", "quarantined", "gone", "held", "refused", "handoff", "disk"];
-
-/** Folders of ours in which a daemon writes while it works on a transfer. */
-const WRITTEN = [
-  "staging",
-  "quarantine",
-  "ledger",
-  "slots",
-  "placements",
-  "names",
-  "notes",
-  "outbox",
-  "orders",
-];
-/** Happens without an effect. */
-const NOTHING: Happening = { kind: "greedy", ms: 0 };
 
 export const PEOPLE_SCENES = {
   // The configuration
@@ -177,6 +163,16 @@ export const PEOPLE_SCENES = {
 
   passwords: ({ random, site, transfer, kill, weather, order, perhaps }) => {
     const supplied = (isRight: boolean): Happening => ({ kind: "password", transfer, isRight });
+    if (random.chance(0.3)) {
+      // The second one comes while the first is tried.
+      const slow = { ...weather("slow", { scope: "transfers", share: 1 }), ms: 5 * MINUTE_MS };
+      const firstMs = 60_000 + random.int(MINUTE_MS);
+      return [
+        at(firstMs - 20_000, slow),
+        at(firstMs, supplied(false)),
+        at(firstMs + random.int(8_000), supplied(true)),
+      ];
+    }
     const returns = random.chance(0.2)
       ? [
           at(50_000, { kind: "vanish", transfer, how: "unsent" }),
@@ -291,50 +287,7 @@ export const PEOPLE_SCENES = {
     ];
   },
 
-  /** One step of the disk takes long, and meanwhile everything else goes on. */
-  "one slow step": ({ random, transfer, transfers, order, make, kill, when, perhaps }) => {
-    const slow = (moment: Moment, steps: number, what: Happening): Happening =>
-      when(moment, {
-        kind: "when",
-        inFolder: random.chance(0.5) ? random.pick(WRITTEN) : undefined,
-        afterSteps: random.int(steps),
-        pauseMs: 0,
-        stallMs: random.pick([3_000, 30_000, 60_000]),
-        what,
-      });
-    const act = () => order(random.pick(["discard", "discard", "release", "retry", "redeliver"]));
-    const other = (): Happening =>
-      random.weighted({ order: 5, vanish: 1, site: 1, password: 1, consume: 2, kill: 2 }) === "order"
-        ? act()
-        : random.chance(0.3)
-          ? { ...kill(random.chance(0.3)), afterSteps: random.int(60) }
-          : make(random.pick(["vanish", "site", "password", "consume"]));
-    const refused = perhaps(0.5, () => at(0, { kind: "damage", transfer, ms: 60_000 }));
-    const reception = ["information", "files", "file", "zip", "checksums"] as const;
-    switch (random.weighted({ reception: 4, order: 6, handoff: 3, poll: 1 })) {
-      case "reception":
-        return [...refused, at(0, slow(random.pick(reception), random.pick([8, 50]), other()))];
-      case "order":
-        // Given while a transfer is received, or afterwards.
-        return [
-          ...refused,
-          at(0, slow("order", random.pick([3, 10]), random.chance(0.5) ? other() : NOTHING)),
-          random.chance(0.6)
-            ? at(0, when(random.pick(reception), act()))
-            : at(40_000 + random.int(30_000), act()),
-          ...perhaps(0.3, () => at(70_000 + random.int(30_000), act())),
-        ];
-      case "handoff":
-        return [
-          at(0, slow(random.pick(["command", "webhook", "message", "check"]), random.pick([3, 12]), other())),
-        ];
-      default:
-        return [
-          ...transfers.keys().map((each) => at(random.int(40_000), { kind: "arrive", transfer: each })),
-          at(random.int(30_000), slow("list", random.pick([4, 15]), other())),
-        ];
-    }
-  },
+  "one slow step": makeSlowStep,
 
   // Programs, consumers and others
 
@@ -410,6 +363,18 @@ export const PEOPLE_SCENES = {
         at(70_000, { kind: "tamper", transfer, where }),
         at(130_000, order(random.pick(["release", "release", "retry"]))),
       ];
+    }
+    if (random.chance(0.4)) {
+      // Perhaps after its end was decided, and before it was moved.
+      const kill: Happening = {
+        kind: "kill",
+        afterSteps: random.int(24),
+        inFolder: "ledger",
+        isPowerCut: false,
+        downMs: 60_000,
+      };
+      const again = order(random.pick(["redeliver", "redeliver", "retry"]));
+      return [at(0, kill), at(50_000, { kind: "tamper", transfer, where }), at(110_000, again)];
     }
     // Without a check, nothing else looks at the content again.
     const inSite = random.chance(0.6) ? { inSite: { ...site, hasCheck: false } } : {};

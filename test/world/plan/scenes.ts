@@ -30,14 +30,14 @@ const SCENES = {
   identity: 3,
   rules: 3,
   moments: 5,
-  "one slow step": 16,
+  "one slow step": 18,
   slow: 5,
   crossed: 7,
   "two workers": 3,
   "paused decision": 4,
   lies: 6,
   "slow download": 4,
-  archives: 4,
+  archives: 9,
   messages: 4,
   "kinds of messages": 2,
   intervals: 1.5,
@@ -54,9 +54,9 @@ const SCENES = {
   clock: 3,
   weather: 8,
   "bad lists": 4,
-  rest: 2,
+  rest: 7,
   damage: 3,
-  tamper: 4,
+  tamper: 6,
   check: 3,
   "check ends": 1.5,
   "hand-off": 3,
@@ -236,6 +236,9 @@ export function fitTransfers(
       return made.map((each, at) => ({ ...each, password: `Secret-${at}` }));
     case "co-recipients":
       return made.map((each) => ({ ...each, service: first, recipients: all }));
+    case "bad lists":
+      // No password helps, and not every list says so.
+      return made.map((each) => (random.chance(0.4) ? makeQuick(each) : each));
     case "rest":
       return made.map((each) => ({ ...each, service: first, recipients: all.slice(0, 1) }));
     default:
@@ -256,6 +259,10 @@ export function fitLimits(
   const unpacked = sizeOf(transfer.files.flatMap(({ members }) => members ?? []));
   const [least, most] = scene === "lies" ? [0.5 * sent, 1.2 * sent] : [0.8 * sent, 1.1 * (sent + unpacked)];
   return { ...site, maxBytes: Math.max(50, Math.round(least + random.next() * (most - least))) };
+}
+
+function makeQuick({ isPasswordInLink: _, ...transfer }: SentTransfer): SentTransfer {
+  return { ...transfer, securityMode: "QUICK" };
 }
 
 function sizeOf(files: readonly { readonly bytes: Buffer }[]): number {
