@@ -163,8 +163,6 @@ export const FAULT_CODES = {
       "The configuration or the command line is not valid. Nothing was changed. Correct what the message names.",
     INBOX_HELD:
       "Another Inlet holds the lock on this inbox. If it is the daemon of this inbox, poll with inlet poll. Otherwise stop it, or configure another inbox. If no other Inlet runs and the inbox is on an SMB share, mount it with the option nobrl: without it, the server refuses the lock.",
-    WORK_NOT_OURS:
-      "The work folder is not safe to use. Nothing was changed. Run Inlet as the user who owns the folder. If Inlet already runs as that user, another user has interfered: inspect the work folder, and check who may write to the folder above it.",
     WORK_OLDER:
       "An older, incompatible version of Inlet wrote this work folder. Nothing was changed. Let the older version deliver its open transfers. Then move the work folder away, and say inlet adopt, so that transfers that are still listed are not delivered again.",
     LINKS_MISSING:
@@ -179,12 +177,20 @@ export const FAULT_CODES = {
     REQUEST_TOO_LARGE: "The request is too large. Choose fewer transfers at once.",
   }),
   ...faults("command", "fatal", "rights", {
+    FILES_UNPROTECTED:
+      "Other users may change what Inlet trusts: its configuration, secrets, state or work. Nothing was changed. Look at who wrote there. Then run the commands that the message names as root, and start Inlet again. On a network file system, set the options of the mount instead. In a container, run them on the host.",
+    WORK_NOT_OURS:
+      "The work folder is not safe to use. Nothing was changed. Run Inlet as the user who owns the folder. If Inlet already runs as that user, another user has interfered: inspect the work folder, and check who may write to the folder above it.",
     PERMISSION_DENIED:
       "This user may not read or act here. Run the command with sudo, or as the owner that the message names. Or let the user work through the daemon: set http.listen to a Unix socket, and add the user to the socket's group. To act, it also needs http.actions: true.",
     UNAUTHORIZED:
       "The token is missing or wrong. Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send no token with an action: use the console, or run the command as the owner of the folders.",
     NOT_ALLOWED:
       "This is not allowed here. To act, use a token with the role operate, and set http.actions: true.",
+  }),
+  ...faults("command", "wait", "setup", {
+    FILES_EXPOSED:
+      "Other users may be able to change what Inlet trusts: its configuration, secrets, state or work. If everyone who may write there may also decide what Inlet does, do nothing. Otherwise run the commands that the message names as root; Inlet looks again every few minutes.",
   }),
   ...faults("command", "retry", "person", {
     WATCH_REFUSED:

@@ -33,8 +33,13 @@ export function variableText(text: string): string {
 
 /** The name of a user (`/etc/passwd`) or group (`/etc/group`), or its number where the file has no name for it. */
 export async function nameIn(file: "/etc/passwd" | "/etc/group", id: number | undefined): Promise<string> {
-  // Without the file, the number is shown.
-  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n");
-  const fields = lines.map((line) => line.split(":")).find((line) => line[2] === String(id));
+  const fields = (await entriesIn(file)).find((entry) => entry[2] === String(id));
   return fields?.[0] ?? String(id ?? "unknown");
+}
+
+/** The fields of each line. */
+export async function entriesIn(file: "/etc/passwd" | "/etc/group"): Promise<string[][]> {
+  // Without the file, there are no names.
+  const text = await readFile(file, "utf8").catch(() => "");
+  return text.split("\n").map((line) => line.split(":"));
 }

@@ -12,6 +12,7 @@ export function logEvents(log: EventLines): Emit {
   const logged = new LoggedReasons();
   /** Hand-off steps that have failed since they last succeeded. */
   const failing = new Set<HandoffStep>();
+  let exposed: string | undefined;
   const all: AllListeners = {
     // Transfers.
     "transfer-discovered": ({ record }) => log.info(factsOf(record), "discovered"),
@@ -98,11 +99,10 @@ export function logEvents(log: EventLines): Emit {
     "client-id-created": ({ origin, path: file }) =>
       log.warn({ origin, file }, "a client id was created: have the service's administrator register it"),
     "record-damaged": ({ path: file, reason }) => log.error({ file, reason }, "a record cannot be read"),
-    "folder-exposed": ({ folder, of }) => {
-      if (of === "work")
-        log.warn({ folder }, "other users can replace Inlet's working files: move the work folder");
-      else
-        log.warn({ folder }, "every user can replace Inlet's tokens and passwords: protect the state folder");
+    "trust-looked-at": ({ fault }) => {
+      if (fault !== undefined && fault.message !== exposed)
+        log.warn({ fault }, "other users may be able to change what Inlet trusts");
+      exposed = fault?.message;
     },
     "recovery-failed": ({ fault }) => log.warn({ fault }, "an unfinished transfer cannot be cleaned up"),
     "disk-failed": ({ fault }) => log.error({ fault }, "a disk cannot be used: work that needs it pauses"),

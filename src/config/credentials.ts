@@ -63,7 +63,7 @@ export function secretWith(rule?: SecretRule) {
       const fault = asFault(error);
       problems.add(path, detailOf(fault), undefined, fault.cause);
     });
-    if (!isText && raw.file !== undefined) await warnOfReaders(at.at("file").resolve(raw.file), at);
+    if (!isText && raw.file !== undefined) await trust(at.at("file").resolve(raw.file), at);
     return source;
   };
 }
@@ -261,7 +261,7 @@ export const CERTIFICATES = { ...PATH, [READ]: readCertificates } as const satis
 export const PRIVATE_KEY = { ...PATH, [READ]: readPrivateKey } as const satisfies SchemaNode;
 
 async function readPrivateKey(path: string, at: Spot): Promise<string | undefined> {
-  await warnOfReaders(at.resolve(path), at);
+  await trust(at.resolve(path), at);
   return readPem(path, at);
 }
 
@@ -278,6 +278,7 @@ async function readCertificates(path: string, at: Spot): Promise<string | undefi
 
 async function readPem(path: string, at: Spot): Promise<string | undefined> {
   const file = at.resolve(path);
+  at.draft.trusted.add(file);
   try {
     const text = await readFile(file, "utf8");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
@@ -291,7 +292,9 @@ async function readPem(path: string, at: Spot): Promise<string | undefined> {
   return undefined;
 }
 
-async function warnOfReaders(file: string, at: Spot): Promise<void> {
+/** Its readers are warned of now; its writers are looked at by the daemon. */
+async function trust(file: string, at: Spot): Promise<void> {
+  at.draft.trusted.add(file);
   const readers = await describeReaders(file);
   if (readers !== undefined) at.warn(readers);
 }

@@ -14,6 +14,8 @@ export interface Draft {
   readonly warnings: string[];
   /** Secrets are not read, and may be unreadable. */
   readonly ignoreSecrets: boolean;
+  /** Files other than the configuration that it trusts: secrets, keys and certificates. */
+  readonly trusted: Set<string>;
   /** Keys of the file that hold a secret in plain text. */
   readonly plainSecrets: KeyPath[];
   /** Groups that were read, by the paths of their layers: many mailboxes share them. */

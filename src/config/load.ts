@@ -59,6 +59,8 @@ export async function loadSettings(options: LoadOptions) {
     source: draft.file ?? "the environment",
     digest,
     ...folders,
+    /** The configuration, and the files of its secrets, keys and certificates. */
+    files: [draft.file ?? [], ...draft.trusted].flat(),
     /** For times that people see; `undefined`: the machine's. */
     timezone: read.timezone,
     queue: await readQueue(read, at),

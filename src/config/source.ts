@@ -68,6 +68,7 @@ export async function readSource(options: SourceOptions, required: readonly stri
     file,
     problems,
     warnings: [],
+    trusted: new Set(),
     ignoreSecrets: options.ignoreSecrets ?? false,
     plainSecrets: [],
     groups: new Map(),

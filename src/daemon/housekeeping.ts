@@ -3,6 +3,7 @@
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
+import { demandProtected } from "../inbox/exposure.ts";
 import { listOrders } from "../ledger/orders.ts";
 import type { Ledger } from "../ledger/port.ts";
 import type { TransferRecord } from "../model/record.ts";
@@ -17,6 +18,8 @@ const SWEEP_EVERY_MS = 5 * 60_000;
 export function startHousekeeping(tools: Parts, scope: AsyncDisposableStack): void {
   const runs = new Coalesced(async () => {
     await tools.demandFolders();
+    const exposed = await demandProtected(tools.live.now).catch(asFault);
+    tools.emit({ type: "trust-looked-at", fault: exposed });
     // The sweep runs even if the recovery fails.
     await recover(tools)
       .then((placed) => announce(placed, tools))

@@ -7,6 +7,7 @@ import { stat } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { groupsOf, inboxesOf, type Settings } from "../config/settings.ts";
 import { findGroup } from "../host/groups.ts";
+import { demandProtected } from "../inbox/exposure.ts";
 import { findLost, rememberWork } from "../inbox/work-folder.ts";
 import { withKeys } from "../ledger/keys.ts";
 import { ledgerPaths } from "../ledger/paths.ts";
@@ -111,6 +112,8 @@ export async function applySettings(
   const served = { inbox, work, state, mailboxes: given.mailboxes };
   const lost = isReload ? await findLost(served).then(withCount) : undefined;
   if (lost !== undefined) throw new Fault(lost.code, { detail: lost.detail });
+  if (isReload)
+    emit({ type: "trust-looked-at", fault: await demandProtected({ ...served, files: given.files }) });
   const keyed = await withKeys(work, given.mailboxes, "claimed");
   const configured = isReload ? { ...given, mailboxes: keyed } : given;
   const next = { ...configured, mailboxes: withPauses(configured.mailboxes, pauses) };

@@ -19,7 +19,7 @@ import {
   targetsOf,
 } from "../config/settings.ts";
 import { TEMPORARY_TOKEN } from "../host/memory.ts";
-import { findExposed, findExposedState } from "../inbox/exposure.ts";
+import { demandProtected } from "../inbox/exposure.ts";
 import { openInbox } from "../inbox/inbox.ts";
 import { demandNoOlder, joinMembers, lockInbox } from "../inbox/members.ts";
 import { holdDeliveries } from "../inbox/traces.ts";
@@ -65,7 +65,7 @@ interface WorkspaceTools {
 }
 
 /**
- * Nothing is changed unless the folders are the known ones. Throws `INBOX_APART` if nothing can be renamed into an inbox,
+ * Nothing is changed unless the folders are the known ones, and protected: throws `FILES_UNPROTECTED`. Throws `INBOX_APART` if nothing can be renamed into an inbox,
  * `GROUP_REFUSED` if Inlet may not use a group, `INBOX_HELD` or `MEMBER_OLDER` if another daemon uses the inbox, `WORK_NOT_OURS`,
  * `WORK_LOST` or `WORK_RESTORED` if the work folder is not the expected one, `WORK_NEWER` or `WORK_OLDER` if another version
  * has used it, and the faults of the disk.
@@ -82,6 +82,7 @@ export async function openWorkspace(
   const tokens = join(state, "tokens");
   const known = before && (await findSame(before, settings));
   closeDisks(undefined);
+  emit({ type: "trust-looked-at", fault: await demandProtected(settings) });
   if (known !== undefined) await demandWritable(known);
   const served = await servedBy(settings);
   await demandOurs(work);
@@ -93,8 +94,6 @@ export async function openWorkspace(
   for (const folder of [work, state, tokens]) await makeFolderDurably(folder, 0o700);
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
-  for (const folder of await findExposed(work)) emit({ type: "folder-exposed", of: "work", folder });
-  for (const folder of await findExposedState(state)) emit({ type: "folder-exposed", of: "state", folder });
   scope.adopt(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
   const membership = scope.adopt(await joinMembers(work, state, FORMAT, process), (joined) => joined.leave());
   await demandNoOlder(work, FORMAT);

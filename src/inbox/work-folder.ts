@@ -11,23 +11,13 @@ import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { createDurably, exists, makeFolderDurably, replaceDurably, temporaryName } from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
-import {
-  lstat,
-  mkdir,
-  readdir,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  statfs,
-  tryReadFile,
-  writeFile,
-} from "../base/files.ts";
+import { lstat, readdir, rename, rm, stat, statfs, tryReadFile, writeFile } from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { type Actor, actorOf, type Decision, isDecision } from "../model/order.ts";
 import { canonicalAddress } from "../model/transfer.ts";
+import { ownerOfNew } from "./exposure.ts";
 
 /** Raised if an older program could not read, or would damage, files of a newer one. */
 export const FORMAT = 5;
@@ -234,19 +224,6 @@ async function demandPlain(path: string, owner: number): Promise<void> {
   const found = await lstat(path).catch(tolerate("ENOENT"));
   if (found?.isSymbolicLink()) throw new Fault("WORK_NOT_OURS", { detail: `${path} is a link` });
   if (found !== undefined && found.uid !== owner) throw notOurs(path, found.uid);
-}
-
-/** Some network file systems give everything to one owner, whichever user creates it. */
-async function ownerOfNew(folder: string): Promise<number | undefined> {
-  const trial = join(folder, `.${randomHex(6)}.trial`);
-  try {
-    await mkdir(trial, { mode: 0o700 });
-  } catch {
-    return undefined;
-  }
-  const { uid } = await lstat(trial);
-  await rmdir(trial);
-  return uid;
 }
 
 function notOurs(path: string, uid: number): Fault {

@@ -92,8 +92,8 @@ interface EventFacts {
   /** A client id was created. The service's administrator has to register it. */
   "client-id-created": { origin: string; path: string };
   "record-damaged": { path: string; reason: string };
-  /** Other users may write this folder: they could replace files in the work folder or the state folder. */
-  "folder-exposed": { of: "work" | "state"; folder: string };
+  /** Other users may be able to change what Inlet trusts, or not without a fault. Emitted after each look. */
+  "trust-looked-at": { fault: Fault | undefined };
   /** Something that a crash left behind cannot be cleaned up. */
   "recovery-failed": { fault: Fault };
   /** A disk is full, lost or refuses writes: what needs it pauses. Emitted again if the cause changes. */

@@ -39,7 +39,7 @@ export type DaemonFacts = Readonly<v.InferOutput<typeof DaemonFactsShape>>;
 
 const TroubleShape = v.object({
   /**
-   * `disk`, `queue`, `configuration`, `handoffs`, `notify`, `mailbox NAME`, `service ADDRESS` if several of its mailboxes
+   * `disk`, `queue`, `configuration`, `files`, `handoffs`, `notify`, `mailbox NAME`, `service ADDRESS` if several of its mailboxes
    * are affected, `mailboxes` that were paused together, or what is overdue, such as `orders`.
    */
   what: v.string(),

@@ -231,6 +231,10 @@ const OF_EVENTS: { readonly [Type in DaemonEvent["type"]]?: ChangesOf<EventOf<Ty
   "settings-refused": ({ fault }, context) =>
     beginOwn(context, "configuration", "configuration", textsOf(fault)),
   "settings-reloaded": (_, context) => endOwn(context, "configuration"),
+  "trust-looked-at": ({ fault }, context) =>
+    fault === undefined
+      ? endOwn(context, "files")
+      : beginOwn(context, "configuration", "files", textsOf(fault)),
   /** One notice for each kind of promise, however many are broken. */
   "promises-changed": ({ broken, began, kept }, context) => {
     const open = new Set(broken.filter(({ isExplained }) => !isExplained).map(({ kind }) => kind));

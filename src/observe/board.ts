@@ -28,7 +28,7 @@ const MAX_SHOWN = 100;
 const MAX_RECENT = 50;
 
 /** Troubles of the daemon as a whole. */
-export const GENERAL_TROUBLES = ["disk", "queue", "configuration", "handoffs", "notify"] as const;
+export const GENERAL_TROUBLES = ["disk", "queue", "configuration", "files", "handoffs", "notify"] as const;
 
 export type GeneralTrouble = (typeof GENERAL_TROUBLES)[number];
 
@@ -206,6 +206,8 @@ export class Board {
       this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));
     },
     "settings-refused": ({ fault }) => this.#troubleBegan("configuration", fault),
+    "trust-looked-at": ({ fault }) =>
+      fault === undefined ? this.#troubles.delete("files") : this.#troubleBegan("files", fault),
     "pauses-changed": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
     "mailboxes-named": ({ mailboxes }) => this.#mailboxes.set(mailboxes),
     "settings-reloaded": ({ mailboxes, timezone, needsRestart }) => {

@@ -466,21 +466,18 @@ describe("the daemon", () => {
 
 describe("the state folder", () => {
   test.each([
-    ["", 0o777, "every user of this machine"],
-    ["", 0o770, "its group"],
-    ["passwords", 0o733, "every user of this machine"],
-    ["tokens", 0o720, "its group"],
-  ])("that others may write is found: %s with mode %o", async (name, mode, writers) => {
+    ["", 0o703, "failed", "every user", "chmod o-w"],
+    ["", 0o1703, "warning", "every user", "chmod o-w"],
+    ["passwords", 0o733, "failed", "every user", "chmod o-w"],
+    ["tokens", 0o720, "warning", "the group root", "chmod g-w"],
+  ] as const)("that others may write is found: %s with mode %o", async (name, mode, status, who, remedy) => {
     const { config, state } = await install();
     const folder = join(state, name);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await chmod(folder, mode);
     const { findings, outcome } = await examine(config);
-    expect(outcome).toBe("usage");
-    const failed = findings.filter(({ status }) => status === "failed");
-    expect(failed).toHaveLength(1);
-    const detail = `can be changed by ${writers}`;
-    see(failed, "folders", name || "state", "failed", detail, `chmod go= ${folder}`);
+    expect(outcome).toBe(status === "failed" ? "denied" : "fine");
+    see(findings, "folders", "trust", status, `${who} may write to ${folder}`, `${remedy} ${folder}`);
   });
 
   test("with a folder of another user, or in a folder in which others can replace it, is found", {
@@ -490,16 +487,13 @@ describe("the state folder", () => {
     await mkdir(join(state, "passwords"), { recursive: true, mode: 0o700 });
     await chmod(state, 0o700);
     await chown(join(state, "passwords"), 65_534, 65_534);
-    await chmod(folder, 0o777);
+    await chmod(folder, 0o770);
     const { findings } = await examine(config);
-    see(findings, "folders", "passwords", "failed", "belongs to user 65534, and the state folder to");
-    expect(findings).toContainEqual(
-      expect.objectContaining({
-        check: "state",
-        status: "warning",
-        advice: expect.stringContaining(`chmod +t ${folder}`),
-      }),
-    );
+    const trust = findings.filter(({ check }) => check === "trust");
+    expect(trust).toMatchObject([
+      { status: "failed", advice: `chown -R root ${join(state, "passwords")}` },
+      { status: "warning", advice: `chmod +t ${folder}` },
+    ]);
   });
 });
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
 import type { Clock } from "../../src/base/clock.ts";
 import type { DeadlineLimits } from "../../src/base/deadline.ts";
+import { detailOf } from "../../src/base/faults.ts";
 import type { MailboxSettings, Settings } from "../../src/config/settings.ts";
 import { type DaemonOptions, type DaemonOutcome, runDaemon } from "../../src/daemon.ts";
 import type { HandoffPatience } from "../../src/handoff/port.ts";
@@ -88,6 +89,7 @@ export function startDaemon(
   const reports: string[] = [];
   const handoffs: string[] = [];
   const page = Promise.withResolvers<string>();
+  let lastExposed: string | undefined;
   const onEvent = listenTo({
     "transfer-changed": ({ record }) => void changes.push(record),
     "transfer-discovered": ({ record }) => void changes.push(record),
@@ -127,7 +129,11 @@ export function startDaemon(
       const about = waitMs === undefined ? "" : `${notices} notices: `;
       reports.push(`${waitMs === undefined ? "" : `${kind}: `}${fault.code}: ${about}${fault.message}`);
     },
-    "folder-exposed": ({ folder }) => void reports.push(`exposed: ${folder}`),
+    "trust-looked-at": ({ fault }) => {
+      const exposed = fault && `${fault.code}: ${detailOf(fault)}`;
+      if (exposed !== lastExposed) reports.push(exposed ?? "not exposed");
+      lastExposed = exposed;
+    },
     "recovery-failed": ({ fault }) => void reports.push(`left over: ${fault.message}`),
     "folder-removed": ({ delivered, after }) =>
       void handoffs.push(`${delivered.trackingId}: removed after ${after}`),

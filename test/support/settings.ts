@@ -98,6 +98,7 @@ export function settingsIn(
     logLevel: undefined,
     keep: { ledgerMs: undefined, historyMs: undefined, passwordsMs: undefined },
     http: undefined,
+    files: [],
     warnings: [],
     ...settings,
   };

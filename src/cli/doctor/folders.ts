@@ -10,7 +10,7 @@ import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
 import { handoffsOf, type Settings, type Target, targetsOf } from "../../config/settings.ts";
 import { findGroup } from "../../host/groups.ts";
-import { findExposed, isExposed, isWrittenByAll, TRUSTED_FOLDERS } from "../../inbox/exposure.ts";
+import { findExposures, isExposed } from "../../inbox/exposure.ts";
 import { describeWeakness, findMountOf } from "../../inbox/mounts.ts";
 import { type ProbeFacts, probeFolder, type Trial, tryMaking } from "../../inbox/probe.ts";
 import { canReach, demandGroup } from "../../inbox/reach.ts";
@@ -46,63 +46,43 @@ export async function checkFolders(
     const existing = await checkFolder(findings, check, folder);
     if (existing !== undefined) checked.set(check, existing);
   }
-  if (checked.get("state") === state) await checkPrivate(findings, state);
+  await checkTrust(findings, settings);
   const isSound = await checkWork(findings, settings);
   return isSound && checked.size === wanted.size ? checked : undefined;
 }
 
-/** A user who may write the folders for tokens and passwords could make Inlet send passwords of their choice, or replace the client id. */
-async function checkPrivate(findings: Findings, state: string): Promise<void> {
-  const { uid: owner } = await stat(state);
-  const parent = dirname(state);
-  if (await isExposed(parent)) {
-    const detail = `other users may write to ${parent}: they can replace the state folder`;
-    findings.warn("state", detail, `Choose another state folder, or: chmod +t ${parent}`);
+/** What the daemon would refuse to trust, and what only might be changed by others. */
+async function checkTrust(findings: Findings, settings: Settings): Promise<void> {
+  const daemon = (await ownerOf(settings)) ?? process.getuid?.();
+  for (const { what, remedy, isRefused } of await findExposures(settings, daemon)) {
+    if (isRefused) findings.fail("trust", "denied", `${what}: the daemon does not start`, remedy);
+    else findings.warn("trust", what, remedy);
   }
-  for (const name of TRUSTED_FOLDERS) {
-    const folder = join(state, name);
-    const facts = await lookAt(folder);
-    if (facts === undefined) continue;
-    // The empty name is the state folder itself.
-    const check = name || "state";
-    const isOpen = isWrittenByAll(facts.mode);
-    if (facts.uid !== owner) {
-      const detail = `${folder} belongs to user ${facts.uid}, and the state folder to user ${owner}`;
-      findings.fail(check, "usage", detail, `Give it to the daemon: chown -R ${owner} ${folder}`);
-    } else if (isOpen || (facts.mode & 0o020) !== 0) {
-      const writers = isOpen ? "every user of this machine" : "its group";
-      const detail = `${folder} can be changed by ${writers}, who could replace tokens and passwords in it`;
-      findings.fail(check, "usage", detail, `Restrict it to its owner: chmod go= ${folder}`);
-    } else if (name === "") {
-      const readers = await describeReaders(folder);
-      if (readers !== undefined) findings.warn(check, readers);
-    }
-  }
+  const readers = await describeReaders(settings.state);
+  if (readers !== undefined) findings.warn("state", readers);
 }
 
-/** Whether the daemon would start with this work folder. Exposure is a warning. */
+/** The user of the daemon, as far as its folders tell. */
+async function ownerOf({ state, work }: Settings): Promise<number | undefined> {
+  return ((await lookAt(state)) ?? (await lookAt(work)))?.uid;
+}
+
+/** Whether the daemon would start with this work folder. */
 async function checkWork(findings: Findings, settings: Settings): Promise<boolean> {
   const { work } = settings;
   const isSound = await findings.attempt("work", async () => {
     await asOwnerOf(work, () => demandOurs(work));
     const refusal = await findRefusal(settings);
     if (refusal !== undefined) throw refusal;
-    for (const folder of await findExposed(work)) {
-      findings.warn(
-        "work",
-        `other users may write to ${folder}: they can replace the work folder or its content`,
-        `Choose another work folder on the same file system, or let users rename only their own entries: chmod +t ${folder}`,
-      );
-    }
     return true;
   });
   return isSound === true;
 }
 
 /** Root may write everywhere: that proves little about a daemon of another user. */
-async function checkOwner(findings: Findings, { state, work }: Settings): Promise<void> {
+async function checkOwner(findings: Findings, settings: Settings): Promise<void> {
   const uid = process.getuid?.();
-  const owner = ((await lookAt(state)) ?? (await lookAt(work)))?.uid;
+  const owner = await ownerOf(settings);
   if (uid === undefined || owner === undefined || owner === uid) return;
   findings.warn(
     "user",
