@@ -1,9 +1,8 @@
 /** Runs a program: without a shell, in its own process group, with an explicit environment. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
+import { OUTPUT_BYTES } from "./bounds.ts";
 
-/** How many bytes of the start of an output are kept, and as many of its end. */
-const OUTPUT_BYTES = 2_048;
 /** How long to wait for the last output if a child that outlives the command holds the pipe open. */
 const DRAIN_MS = 500;
 /** A timer that does not keep the process alive. */

@@ -3,8 +3,9 @@
 import { isUtf8 } from "node:buffer";
 import { X509Certificate } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readFile } from "node:fs/promises";
+import { open, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
+import { PEM_BYTES, SECRET_BYTES } from "../base/bounds.ts";
 import { asFault, detailOf, Fault } from "../base/faults.ts";
 import { lookAt } from "../base/files.ts";
 import { machine } from "../base/machine.ts";
@@ -112,7 +113,6 @@ export type SecretRule = (secret: Secret) => string | undefined;
 
 type Argv = readonly [string, ...string[]];
 
-const MAX_SECRET_BYTES = 64 * 1024;
 const COMMAND_TIMEOUT_MS = 30_000;
 const COMMAND_KILL_MS = 1_000;
 
@@ -214,7 +214,7 @@ async function readSecret(path: string, described: string): Promise<Secret> {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     const facts = await file.stat();
     if (!facts.isFile()) throw unreadable(described, "is not a regular file");
-    if (facts.size > MAX_SECRET_BYTES) throw unreadable(described, "is larger than 64 KiB");
+    if (facts.size > SECRET_BYTES) throw unreadable(described, "is larger than 64 KiB");
     return decode(await file.readFile(), FILE_WORDS, described);
   } catch (error) {
     throw error instanceof Fault ? error : unreadable(described, describeSystemError(error), error);
@@ -246,10 +246,10 @@ async function runCommand(
   signal: AbortSignal,
 ): Promise<Buffer> {
   if (signal.aborted) throw new Fault("STOPPED");
-  const program = { argv, env, timeoutMs, startBytes: MAX_SECRET_BYTES + 1 };
+  const program = { argv, env, timeoutMs, startBytes: SECRET_BYTES + 1 };
   const { why, stdout } = await machine().runProgram(program, COMMAND_KILL_MS, signal);
   if (signal.aborted) throw new Fault("STOPPED");
-  if (stdout.length > MAX_SECRET_BYTES) throw unreadable(describeCommand(argv), "printed more than 64 KiB");
+  if (stdout.length > SECRET_BYTES) throw unreadable(describeCommand(argv), "printed more than 64 KiB");
   if (why !== undefined) throw unreadable(describeCommand(argv), why.replace(/^it /, ""));
   return stdout;
 }
@@ -280,6 +280,8 @@ async function readPem(path: string, at: Spot): Promise<string | undefined> {
   const file = at.resolve(path);
   at.draft.trusted.add(file);
   try {
+    const { size } = await stat(file);
+    if (size > PEM_BYTES) return at.refuse(`${file} is too large to be a PEM file`);
     const text = await readFile(file, "utf8");
     if (/-----BEGIN [A-Z0-9 ]+-----/.test(text)) return text;
     at.refuse(`${file} is not a PEM file: it has no line -----BEGIN …-----`);

@@ -1,6 +1,7 @@
 /** Finds and reads the file and the environment, and checks their values against the schema. */
 import { hash } from "node:crypto";
 import { dirname, isAbsolute, join, resolve } from "node:path";
+import { CONFIG_BYTES } from "../base/bounds.ts";
 import { Fault } from "../base/faults.ts";
 import { readFile, stat } from "../base/files.ts";
 import { PACKAGE_FOLDER } from "../base/version.ts";
@@ -33,8 +34,6 @@ export interface SourceOptions {
   /** For commands that need no secret: systemd credentials, for example, are readable only by the daemon. */
   readonly ignoreSecrets?: boolean;
 }
-
-const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Explains every key, in a checkout as in an installed package. */
 export const EXAMPLE = join(PACKAGE_FOLDER, "config/inlet.example.yaml");
@@ -117,7 +116,7 @@ export async function findFile(options: SourceOptions) {
 async function tryReadText(file: string): Promise<string | undefined> {
   try {
     const { size } = await stat(file);
-    if (size > MAX_FILE_BYTES) throw unreadable(file, "is too large to be a configuration");
+    if (size > CONFIG_BYTES) throw unreadable(file, "is too large to be a configuration");
     const text = await readFile(file, "utf8");
     if (text.includes("\ufffd")) throw unreadable(file, "is not UTF-8 text");
     return text;

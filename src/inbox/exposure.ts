@@ -2,6 +2,7 @@
  * Finds what other users could change among the files that Inlet trusts: configuration, secrets, state and work. What others
  * may change for certain is refused; what only might be is reported (docs/decisions/036-whose-files-are-trusted.md).
  */
+import type { Stats } from "node:fs";
 import { dirname, join } from "node:path";
 import { Fault } from "../base/faults.ts";
 import { lookAt, lstat, mkdir, readFile, realpath, rmdir, stat } from "../base/files.ts";
@@ -17,8 +18,7 @@ export interface Trusted {
   readonly files: readonly string[];
 }
 
-export interface Exposure {
-  readonly path: string;
+interface Exposure {
   readonly what: string;
   /** A command. */
   readonly remedy: string;
@@ -36,12 +36,12 @@ export async function demandProtected(trusted: Trusted): Promise<Fault | undefin
   return found.length === 0 ? undefined : faultOf("FILES_EXPOSED", found);
 }
 
+/** The others are named once these are mended. */
 const MAX_NAMED = 5;
 
 function faultOf(code: "FILES_UNPROTECTED" | "FILES_EXPOSED", found: readonly Exposure[]): Fault {
   const named = found.slice(0, MAX_NAMED).map(({ what, remedy }) => `${what}: ${remedy}`);
-  const more = found.length > MAX_NAMED ? [`and ${found.length - MAX_NAMED} more`] : [];
-  return new Fault(code, { detail: [...named, ...more].join("; ") });
+  return new Fault(code, { detail: named.join("; ") });
 }
 
 /** `uid`: the user of the daemon. */
@@ -50,48 +50,40 @@ export async function findExposures(
   uid: number | undefined = process.geteuid?.(),
 ): Promise<Exposure[]> {
   if (uid === undefined) return [];
-  const folders = [work, ...["", "passwords", "tokens"].map((name) => join(state, name))];
   // A file that cannot be found is reported by its reader.
   const read = await Promise.all(files.map((file) => realpath(file).catch(() => file)));
   // Who may write the folder above could replace what is in it.
   const above = new Set([work, state, ...read].map((path) => dirname(path)));
-  const trusted = [...new Set([...folders, ...read])].map((path) => findExposuresOf(path, uid));
-  return (
-    await Promise.all([...trusted, ...[...above].map((folder) => findWriters(folder, uid, true))])
-  ).flat();
+  const own = [work, ...["", "passwords", "tokens"].map((name) => join(state, name)), ...read];
+  const found = own.map((path) => exposuresOf(path, uid, false));
+  return (await Promise.all([...found, ...[...above].map((path) => exposuresOf(path, uid, true))])).flat();
 }
 
-async function findExposuresOf(path: string, uid: number): Promise<Exposure[]> {
+/** `isAbove`: only what is in the folder counts, which the sticky bit protects. */
+async function exposuresOf(path: string, uid: number, isAbove: boolean): Promise<Exposure[]> {
   const facts = await lookAt(path);
   if (facts === undefined) return [];
-  const writers = await findWriters(path, uid, false);
-  if (facts.uid === 0 || facts.uid === uid) return writers;
-  const isRefused = !(await isOwnerHidden(path, facts.uid));
-  const owner = await nameIn("/etc/passwd", facts.uid);
-  const what = isRefused
-    ? `${path} belongs to user ${owner}`
-    : `the owner of ${path} cannot be seen from here`;
-  const user = await nameIn("/etc/passwd", uid);
-  const remedy = `chown ${facts.isDirectory() ? "-R " : ""}${user} ${quote(path)}`;
-  return [{ path, what, remedy, isRefused }, ...writers];
-}
-
-async function findWriters(path: string, uid: number, isAbove: boolean): Promise<Exposure[]> {
-  const facts = await lookAt(path);
-  if (facts === undefined) return [];
-  const { mode, gid } = facts;
-  // The sticky bit protects what is in a folder, but does not prevent new files.
+  const { mode, gid, uid: owner } = facts;
+  const found: Exposure[] = [];
+  if (!isAbove && owner !== 0 && owner !== uid) {
+    const isRefused = !(await isOwnerHidden(path, facts));
+    const what = isRefused
+      ? `${path} belongs to user ${await nameIn("/etc/passwd", owner)}`
+      : `the owner of ${path} cannot be seen from here`;
+    const all = facts.isDirectory() ? "-R " : "";
+    const remedy = `chown ${all}${await nameIn("/etc/passwd", uid)} ${quote(path)}`;
+    found.push({ what, remedy, isRefused });
+  }
   const isSticky = facts.isDirectory() && (mode & STICKY) !== 0;
-  if (isAbove && isSticky) return [];
-  const exposed = (who: string, letter: string, isRefused: boolean) => ({
-    path,
-    what: `${who} may write to ${path}`,
-    remedy: `chmod ${isAbove ? "+t" : `${letter}-w`} ${quote(path)}`,
-    isRefused,
-  });
-  if ((mode & OTHERS) !== 0) return [exposed("every user", "o", !isSticky)];
-  if ((mode & GROUP) === 0 || (await isAlone(uid, gid))) return [];
-  return [exposed(`the group ${await nameIn("/etc/group", gid)}`, "g", false)];
+  if (isAbove && isSticky) return found;
+  const add = (who: string, bit: string, isRefused: boolean) => {
+    const remedy = `chmod ${isAbove ? "+t" : bit} ${quote(path)}`;
+    found.push({ what: `${who} may write to ${path}`, remedy, isRefused });
+  };
+  if ((mode & OTHERS) !== 0) add("every user", "o-w", !isSticky);
+  else if ((mode & GROUP) !== 0 && !(await isAlone(uid, gid)))
+    add(`the group ${await nameIn("/etc/group", gid)}`, "g-w", false);
+  return found;
 }
 
 /** Whether the group is the user's own, without another member: as in a container, and on systems with a group for each user. */
@@ -108,19 +100,17 @@ async function isAlone(uid: number, gid: number): Promise<boolean> {
 
 /** The owner of files whose owner is not mapped into a user namespace. */
 const UNMAPPED = 65_534;
+const WHOLE_MAP = "0 0 4294967295";
 
 /** Whether the owner that is shown may be another one in truth. */
-async function isOwnerHidden(path: string, uid: number): Promise<boolean> {
+async function isOwnerHidden(path: string, facts: Stats): Promise<boolean> {
   // Without the file, there are no namespaces.
-  const map = await readFile("/proc/self/uid_map", "utf8").catch(() => "");
-  if (uid === UNMAPPED && /^\s*\d+\s+\d+\s+\d+\s*$/m.test(map) && !/^\s*0\s+0\s+4294967295\s*$/.test(map))
-    return true;
+  const map = await readFile("/proc/self/uid_map", "utf8").catch(() => WHOLE_MAP);
+  if (facts.uid === UNMAPPED && map.trim().split(/\s+/).join(" ") !== WHOLE_MAP) return true;
   const { kind, point } = await findMountOf(path);
   if (/^(cifs|smb3)$/.test(kind)) return true;
   // Containers mount single files of another system, with its owners.
-  const facts = await stat(path);
-  if (!facts.isDirectory()) return point === path;
-  return uid === (await ownerOfNew(path));
+  return facts.isDirectory() ? facts.uid === (await ownerOfNew(path)) : point === path;
 }
 
 /** Some network file systems give everything to one owner, whichever user creates it. */
@@ -136,9 +126,7 @@ export async function ownerOfNew(folder: string): Promise<number | undefined> {
   return uid;
 }
 
-/**
- * A user who may write a folder may rename every entry in it, even those of others: only the sticky bit prevents that.
- */
+/** A user who may write a folder may rename every entry in it, even those of others, unless it has the sticky bit. */
 export async function isExposed(folder: string): Promise<boolean> {
   const { mode } = await stat(folder);
   return (mode & (GROUP | OTHERS)) !== 0 && (mode & STICKY) === 0;

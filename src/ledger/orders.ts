@@ -7,10 +7,11 @@
 
 import { basename, dirname, join } from "node:path";
 import * as v from "valibot";
+import { ORDER_BYTES } from "../base/bounds.ts";
 import { systemClock } from "../base/clock.ts";
 import { createDurably, makeFolderDurably } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
-import { readdir, readFile, rename, unlink } from "../base/files.ts";
+import { readdir, readFile, rename, tryLstat, unlink } from "../base/files.ts";
 import { parseAs } from "../base/json.ts";
 import { compareTexts } from "../base/phrases.ts";
 import {
@@ -87,6 +88,8 @@ export async function listOrders(work: string): Promise<GivenOrder[]> {
   for (const name of await namesIn(orders)) {
     if (!FILE.test(name) || name.endsWith(".over")) continue;
     const path = join(orders, name);
+    const facts = await tryLstat(path);
+    if (!facts?.isFile() || facts.size > ORDER_BYTES) continue;
     const order = parseAs(Shape, await readFile(path, "utf8").catch(tolerate("ENOENT")));
     if (order !== undefined) found.push(asGiven(path, order));
   }

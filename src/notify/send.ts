@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { hostname } from "node:os";
 import type { SMTPTransportOptions } from "nodemailer";
+import { MAIL_ANSWER_BYTES } from "../base/bounds.ts";
 import type { Clock } from "../base/clock.ts";
 import type { FaultCode } from "../base/fault-codes.ts";
 import { Fault, messageOf } from "../base/faults.ts";
@@ -129,7 +130,7 @@ function optionsFor(
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
-    maxResponseSize: 64 * 1024,
+    maxResponseSize: MAIL_ANSWER_BYTES,
     logger: false,
   };
 }

@@ -1,9 +1,11 @@
 /** What people get wrong, and what they are told: the position, the key, the value unless it may be secret, and a remedy. */
+import { truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
 import { Fault } from "../../../src/base/faults.ts";
 import { loadSettings } from "../../../src/config/load.ts";
+import { makeFolder } from "../../support/program.ts";
 import { readRulePassword } from "../../support/rule-passwords.ts";
 import { FOLDER as TLS_FOLDER } from "../../support/tls.ts";
 import { CLIENT_ID, casesOf, config, load, NOWHERE, problemsOf, writeConfig } from "./stage.ts";
@@ -222,6 +224,15 @@ test("a certificate and its private key need each other", async () => {
     (await problemsOf(config(`service: { baseUrl: 'https://x', ${given}: a.pem }`))).join();
   expect(await problems("cert")).toContain("service.cert: needs its private key too: set key");
   expect(await problems("key")).toContain("service.key: needs its certificate too: set cert");
+});
+
+test("a certificate that is larger than any bundle is not read", async () => {
+  const file = join(await makeFolder(), "ca.pem");
+  await writeFile(file, "");
+  // Sparse: it takes no room on the disk.
+  await truncate(file, 3 * 1024 ** 3);
+  const problems = await problemsOf(config(`service: { baseUrl: 'https://x', ca: ${file} }`));
+  expect(problems).toEqual([expect.stringContaining(`${file} is too large to be a PEM file`)]);
 });
 
 test("problems are reported together: those of the environment first, then in the order of the file", async () => {

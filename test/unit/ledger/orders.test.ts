@@ -1,11 +1,12 @@
 /** The sequence of operators' orders, across processes, pauses and crashes. */
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { ORDER_BYTES } from "../../../src/base/bounds.ts";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { closeOrder, giveOrder, listOrders } from "../../../src/ledger/orders.ts";
 import type { Action } from "../../../src/model/order.ts";
-import { makeFolder } from "../../support/program.ts";
+import { makeFolder, runCommand } from "../../support/program.ts";
 import { OPERATOR } from "../../support/settings.ts";
 
 const KEY = { mailbox: "m", round: 1, by: OPERATOR } as const;
@@ -100,4 +101,14 @@ test("files that are no orders, and damaged ones, are ignored", async () => {
     await writeFile(join(work, "orders", name), "?");
   expect((await give(work, "b")).number).toBeLessThan(1e15);
   expect(await idsIn(work)).toEqual(["a", "b"]);
+});
+
+test("a file that is too large to be an order is not read, nor a pipe without a writer", async () => {
+  const work = await makeFolder();
+  const { path } = await give(work, "first");
+  const large = join(dirname(path), "100.json");
+  await writeFile(large, `${await readFile(path, "utf8")}${" ".repeat(ORDER_BYTES)}`);
+  await runCommand("mkfifo", [join(dirname(path), "101.json")]);
+  expect(await idsIn(work)).toEqual(["first"]);
+  expect((await give(work, "later")).number).toBeGreaterThan(101);
 });
