@@ -1,4 +1,17 @@
-/** What others can make Inlet spend: the bounds of each door, in one table. `docs/security.md` says what happens beyond. */
+/**
+ * What others can make Inlet spend: for each door, how many bytes, how many things, and how long. `docs/security.md` says
+ * what happens beyond. A door is a heading here; the architecture test refuses a read of a stranger's file without a bound.
+ */
+const MIB = 1024 ** 2;
+
+// Unpacking: senders choose the archives. Their files count in `limits.maxFiles` and `limits.maxTransferSize`.
+
+/** Text compresses to a twentieth, and logs to a hundredth. An archive that promises more is probably made to fill a disk. */
+export const UNPACK_RATIO = 200;
+/** A small archive may expand to this size, whatever its ratio is. */
+export const UNPACK_SMALL_BYTES = 16 * MIB;
+/** The time that unpacking may take: a fixed part, and a part for each mebibyte. */
+export const UNPACK_TIME_MS = { whole: 60_000, perMebibyte: 1_000 };
 
 // Files of operators, and programs and servers that they have chosen. Times are in the configuration.
 

@@ -7,6 +7,7 @@
  */
 
 import { join } from "node:path";
+import { UNPACK_RATIO, UNPACK_SMALL_BYTES } from "../base/bounds.ts";
 import { Fault } from "../base/faults.ts";
 import { rm } from "../base/files.ts";
 import { formatCount } from "../base/phrases.ts";
@@ -26,11 +27,6 @@ interface Archive {
   /** Why it is delivered as it is. */
   refused?: Fault;
 }
-
-/** Text compresses to a twentieth, and logs to a hundredth. An archive that promises more is probably made to fill a disk. */
-const MAX_RATIO = 200;
-/** A small archive may expand to this size, whatever its ratio is. */
-const MIN_ALLOWED_BYTES = 16 * 1024 * 1024;
 
 /** Faults that say that an archive is wrong or too large. All others concern the disk, or the end of this attempt. */
 const REFUSED: ReadonlySet<string> = new Set([
@@ -120,7 +116,7 @@ async function listArchive(
   const totalBytes = total.bytes + bytes;
   const tooLarge = `with its files, the transfer would have ${totalBytes} bytes, and ${maxTransferBytes} are allowed`;
   demand(totalBytes <= maxTransferBytes, tooLarge);
-  const isUsualRatio = bytes <= Math.max(size * MAX_RATIO, MIN_ALLOWED_BYTES);
+  const isUsualRatio = bytes <= Math.max(size * UNPACK_RATIO, UNPACK_SMALL_BYTES);
   demand(isUsualRatio, `${size} bytes would become ${bytes}`);
   return entries;
 }

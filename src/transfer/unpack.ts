@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { crc32, createInflateRaw, inflateRawSync, type ZlibOptions } from "node:zlib";
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from "yauzl";
+import { UNPACK_TIME_MS } from "../base/bounds.ts";
 import { forEachLimit } from "../base/concurrency.ts";
 import { LONGEST_TIMER_MS } from "../base/deadline.ts";
 import { finishFile } from "../base/durable.ts";
@@ -40,9 +41,6 @@ const ENTRIES_AT_ONCE = 8;
 /** Entries up to this size, packed and unpacked, are inflated in one call: a stream would take longer. */
 const SMALL_ENTRY_BYTES = 256 * 1024;
 
-/** The time that unpacking may take: a fixed part, and a part for each mebibyte. */
-const TIME_MS = { whole: 60_000, perMebibyte: 1_000 };
-
 /**
  * Returns the SHA-256 of each file in hexadecimal digits. All or nothing: after a failure, the files that this call made are
  * removed. Files of an earlier attempt are replaced. `fileMode`: of complete files.
@@ -60,7 +58,7 @@ export async function unpackZip(
   const unsafe = wanted.find(({ name }) => !isPlainName(name));
   if (unsafe !== undefined) throw new TypeError(`${quoted(unsafe.name)} is no plain file name`);
   const bytes = wanted.reduce((sum, file) => sum + file.bytes, 0);
-  const limitMs = TIME_MS.whole + (bytes / 1024 ** 2) * TIME_MS.perMebibyte;
+  const limitMs = UNPACK_TIME_MS.whole + (bytes / 1024 ** 2) * UNPACK_TIME_MS.perMebibyte;
   const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
   const either = AbortSignal.any([signal, limit.signal]);
   const made: WantedEntry[] = [];
