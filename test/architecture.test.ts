@@ -53,6 +53,53 @@ const HELD_BY: Readonly<Record<string, string>> = {
   nodemailer: "notify/",
 };
 
+/** Reads a whole file, a whole folder or a whole stream, however large it is, or parses a whole text. */
+const UNBOUNDED =
+  /\b(?:readFile|readFileSync|readdir|readdirSync|opendir|tryReadFile|readText|createReadStream|JSON\.parse)\(|\.(?:text|json|arrayBuffer)\(\)|\b(?:tryRead|disk\.read|disk\.list)\(/;
+
+/** Why each file may do so: what it reads, and whose that is. Nothing of an inbox is here. */
+const READS_WHOLE: Readonly<Record<string, string>> = {
+  "base/disk.ts": "passes the calls on",
+  "base/durable.ts": "the work folder and staged folders",
+  "base/files.ts": "passes the calls on",
+  "base/foreign-files.ts": "the door to the files of an inbox: each read has a bound",
+  "base/long-text.ts": "an entry and the rest of a JSON text, each within the caller's bound",
+  "base/process.ts": "/proc",
+  "base/sums.ts": "a staged folder",
+  "base/tail.ts": "the journal",
+  "base/version.ts": "our package.json",
+  "config/": "the configuration and its secrets",
+  "cli/":
+    "what the person who runs the command names, and our own package; verify.ts hashes files piece by piece",
+  "console/api.ts": "our own assets",
+  "console/server.ts": "our own assets",
+  "daemon/live-settings.ts": "our own settings",
+  "daemon/workspace.ts": "the machine's id",
+  "handoff/orphans.ts": "/proc",
+  "handoff/outbox.ts": "the work folder",
+  "handoff/peek.ts": "the work folder",
+  "host/": "the state folder, the machine, and the configuration of systemd",
+  "inbox/members.ts": "the work folder",
+  "inbox/mounts.ts": "/proc",
+  "inbox/probe.ts": "folders that the probe has made",
+  "inbox/reach.ts": "a folder that the trial has made",
+  "inbox/removal.ts": "the staging folder",
+  "inbox/work-folder.ts": "the work folder",
+  "ledger/": "the work folder",
+  "mailbox/expected.ts": "the state folder",
+  "model/outbox.ts": "an entry of the work folder",
+  "model/placement.ts": "a placement of the work folder",
+  "notify/": "the journal and the state folder; answers are bounded where they are read",
+  "observe/log.ts": "a line of our own log",
+  "operate/": "the work folder and our own daemon",
+  "passwords/": "the state folder",
+  "service/": "answers that `service/bodies.ts` has bounded",
+  "transfer/": "staged folders",
+};
+
+/** Reads deliveries in an inbox, though its room may read its own folders whole. */
+const READS_INBOX = ["handoff/delivery.ts", "handoff/folder-lifecycle.ts", "ledger/contents.ts"];
+
 interface SourceFile {
   /** `base/clock.ts` for `src/base/clock.ts`; `simulator/open.ts`. */
   readonly path: string;
@@ -140,6 +187,29 @@ describe("the layout of the house", () => {
         .map((index) => `${path}:${index + 1}: ${lines[index]?.trim()}`);
     });
     expect(silent).toEqual([]);
+  });
+
+  test("reads whole only what is no stranger's: a file of an inbox has a bound, in base/foreign-files.ts", () => {
+    const reasonOf = (path: string) =>
+      Object.keys(READS_WHOLE).find((known) => path.startsWith(known) && !READS_INBOX.includes(path));
+    const readers = files.filter(({ path, text }) => !path.startsWith("simulator/") && UNBOUNDED.test(text));
+    const undeclared = readers.filter(({ path }) => reasonOf(path) === undefined);
+    expect(undeclared.map(({ path }) => path)).toEqual([]);
+    // A reason that nothing needs would hide the next read.
+    const used = new Set(readers.map(({ path }) => reasonOf(path)));
+    expect(Object.keys(READS_WHOLE).filter((known) => !used.has(known))).toEqual([]);
+  });
+
+  test("names the kind of a stranger's file wherever it opens one", () => {
+    // Only these open what may be a link or a pipe: with the flags that neither follow nor wait.
+    const flagged = files.filter(({ text }) => text.includes("READ_PLAIN_FILE")).map(({ path }) => path);
+    expect(flagged).toEqual([
+      "base/files.ts",
+      "base/foreign-files.ts",
+      "base/sums.ts",
+      "cli/verify.ts",
+      "passwords/stored.ts",
+    ]);
   });
 
   test("opens every file with a sentence that says what it is for", () => {

@@ -76,8 +76,12 @@ export async function finishFile(file: OpenFile, mode: number, bytes?: number): 
   await file.sync();
 }
 
-/** Writes a complete file, over a leftover of an earlier run. Returns its sum. */
-export async function writeFinished(path: string, text: LongText, mode: number): Promise<Sum> {
+/** Writes a complete file, over a leftover of an earlier run. */
+export async function writeFinished(
+  path: string,
+  text: LongText,
+  mode: number,
+): Promise<{ readonly bytes: number; readonly sha256: Sum }> {
   const write = async (file: OpenFile) => {
     const hash = createHash("sha256");
     let bytes = 0;
@@ -87,7 +91,7 @@ export async function writeFinished(path: string, text: LongText, mode: number):
       bytes += Buffer.byteLength(block);
     }
     await finishFile(file, mode, bytes);
-    return sumOf(hash);
+    return { bytes, sha256: sumOf(hash) };
   };
   const attempt = () => withFile(path, "w", write, mode);
   return attempt().catch(async (error: unknown) => {

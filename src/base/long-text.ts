@@ -47,6 +47,41 @@ function* piecesOf(value: object, lineEnd: string): Generator<string> {
   yield `${lineEnd}${isList ? "]" : "}"}`;
 }
 
+/**
+ * Parses the lines of such a text. Each object of its lists is parsed by itself and passed to `onItem`, and the result has an
+ * empty list instead. All else may have `maxCharacters`. Throws `SyntaxError`, and what `onItem` throws.
+ */
+export async function parseLongJson(
+  lines: AsyncIterable<readonly string[]>,
+  maxCharacters: number,
+  onItem: (item: unknown, list: string) => void,
+): Promise<unknown> {
+  const counts: Record<string, number> = {};
+  let [rest, item, list, items] = ["", "", "", 0];
+  const take = (line: string) => {
+    if (item !== "" && (line === "    }" || line === "    },")) {
+      onItem(JSON.parse(`${item}}`), list);
+      counts[list] = (counts[list] ?? 0) + 1;
+      items++;
+      item = "";
+      // Stands for the item, so that its comma counts.
+      rest += line.slice(4).replace("}", "0");
+    } else if (item !== "" || line === "    {") item += line;
+    else {
+      list = /^ {2}"(\w+)": \[$/.exec(line)?.[1] ?? list;
+      rest += line;
+    }
+    if (Math.max(item.length, rest.length - 2 * items) > maxCharacters) throw new SyntaxError();
+  };
+  for await (const some of lines) for (const line of some) take(line);
+  const whole = JSON.parse(rest + item);
+  for (const [name, count] of Object.entries(counts)) {
+    if (whole?.[name]?.length !== count) throw new SyntaxError();
+    whole[name] = [];
+  }
+  return whole;
+}
+
 function isObject(value: unknown): value is object {
   return typeof value === "object" && value !== null;
 }

@@ -71,6 +71,8 @@ export function logEvents(log: EventLines): Emit {
     "folder-picked-up": ({ delivered, how }) => log.info({ ...deliveryFacts(delivered), how }, "picked up"),
     "pick-up-overdue": ({ delivered, sinceMs }) =>
       log.warn({ ...deliveryFacts(delivered), forSeconds: inSeconds(sinceMs) }, "not picked up in time"),
+    "manifest-changed": ({ delivered, problem }) =>
+      log.warn({ ...deliveryFacts(delivered), problem }, "its folder was changed after the delivery"),
     "folder-removed": ({ delivered, after }) => {
       const facts = { ...deliveryFacts(delivered), after };
       log[after === "picked-up" ? "info" : "warn"](facts, "its folder was removed from the inbox");

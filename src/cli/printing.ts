@@ -48,17 +48,22 @@ export function printRows<Row>(
   else printTable(context, columns, rows);
 }
 
+/** A line of cells, separated by tabs. A spreadsheet would run a cell that begins as a formula does. */
+export function formatCells(cells: readonly string[]): string {
+  return `${cells.map((cell) => printable(cell).replace(/^[=+@＝＋＠－-]/, "'$&")).join("\t")}\n`;
+}
+
 /** A terminal gets titles and aligned columns. A pipe gets one line per row, cells separated by tabs. */
 export function printTable<Row>(
   { stdout }: Context,
   columns: readonly Column<Row>[],
   rows: readonly Row[],
 ): void {
-  const cells = rows.map((row) => columns.map((column) => printable(column.value(row))));
   if (!stdout.isTTY) {
-    for (const line of cells) stdout.write(`${line.join("\t")}\n`);
+    for (const row of rows) stdout.write(formatCells(columns.map((column) => column.value(row))));
     return;
   }
+  const cells = rows.map((row) => columns.map((column) => printable(column.value(row))));
   const titles = columns.map((column) => column.title);
   const widths = titles.map((title, at) =>
     cells.reduce((widest, line) => Math.max(widest, line[at]?.length ?? 0), title.length),
@@ -81,7 +86,7 @@ export function printFinding(
   advice?: string,
 ): void {
   if (!stdout.isTTY) {
-    stdout.write(`${[...cells, advice ?? ""].map(printable).join("\t")}\n`);
+    stdout.write(formatCells([...cells, advice ?? ""]));
     return;
   }
   const mark = styleText(colour, cells[0].padEnd(7), { stream: stdout });

@@ -54,6 +54,9 @@ function formatText(context: Context, timezone: string | undefined, story: Story
   const sections = [
     [title, ...formatFacts(factsOf(story), form)],
     ...(story.contents === null ? [] : [["Files:", ...formatFiles(story, story.contents)]]),
+    ...(story.contentsProblem === null
+      ? []
+      : [["Files:", `  not known: ${printable(story.contentsProblem)}`]]),
     [stdout.isTTY ? `Times (${zoneName(timezone)}):` : "Times:", ...formatFacts(timesOf(story), form)],
     ["Rounds:", ...rounds],
     ...(acts.length === 0 ? [] : [["Operators:", ...operators]]),

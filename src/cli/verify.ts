@@ -3,18 +3,20 @@ import { type FileHandle, open, opendir, readdir, stat } from "node:fs/promises"
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { styleText } from "node:util";
 import type { Command } from "commander";
+import { INBOX_EXTRA_FILES, INBOX_VERIFY_FILES } from "../base/bounds.ts";
 import { Fault, systemCode, tolerate } from "../base/faults.ts";
 import { lookAtLink, READ_PLAIN_FILE, tryReadFile } from "../base/files.ts";
+import { DamagedFolder } from "../base/foreign-files.ts";
 import { formatCount, formatSize } from "../base/phrases.ts";
 import { loadSettings } from "../config/load.ts";
 import { handoffsOf, type Settings } from "../config/settings.ts";
 import { ledgerPaths, PLACEMENT } from "../ledger/paths.ts";
 import { type Checksum, nodeAlgorithm, startVerification } from "../model/checksum.ts";
 import {
-  DamagedFolder,
   filesIn,
   MANIFEST,
   type Manifest,
+  manifestBound,
   readManifest,
   readSums,
   SUMS,
@@ -22,7 +24,7 @@ import {
 import { contentOf, parsePlacement, pathOf } from "../model/placement.ts";
 import { addExitCodes, type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { addConfig, type CommonOptions, gather } from "./options.ts";
-import { formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
+import { formatCells, formatJson, printable, say, startProgress, writeOut } from "./printing.ts";
 
 const HELP = `
 It reads every file below FOLDER again. The configuration, if there is one, names the marker, and finds deliveries
@@ -114,8 +116,7 @@ function formatEntry(checked: CheckedFolder, _context: Context, at: number): str
 function formatFolder({ folder, status, problem, bytes, files }: CheckedFolder, { stdout }: Context): string {
   if (!stdout.isTTY) {
     const rows = problem === undefined ? files : [{ name: "", status, detail: problem }];
-    const lines = rows.map((row) => [row.status, join(folder, row.name), row.detail ?? ""].map(printable));
-    return lines.map((cells) => `${cells.join("\t")}\n`).join("");
+    return rows.map((row) => formatCells([row.status, join(folder, row.name), row.detail ?? ""])).join("");
   }
   const mark = styleText(status === "ok" ? "green" : "red", status.padEnd(7), { stream: stdout });
   const size = formatSize({ files: files.length, bytes });
@@ -169,6 +170,7 @@ export interface FoundDelivery {
 }
 
 const CHUNK_BYTES = 256 * 1024;
+const BOUND = manifestBound({ files: INBOX_VERIFY_FILES });
 
 /** A delivered folder with its manifest inside. */
 export function manifestInside(folder: string): FoundDelivery {
@@ -248,14 +250,20 @@ async function describeDifference(
 
 async function findExtra(folder: string, known: ReadonlySet<string>): Promise<CheckedFile[]> {
   const extra: CheckedFile[] = [];
+  let more = 0;
   for await (const entry of await opendir(folder)) {
     if (known.has(entry.name) || entry.name === MANIFEST || entry.name === SUMS) continue;
+    if (extra.length === INBOX_EXTRA_FILES) {
+      more++;
+      continue;
+    }
     const facts = await lookAtLink(join(folder, entry.name));
     const isEmpty = facts?.isFile() === true && facts.size === 0;
     const hint = isEmpty ? "; it is empty, as a marker is (see --allow)" : "";
     const detail = entry.isDirectory() ? "is a folder" : `is not in the manifest${hint}`;
     extra.push({ name: entry.name, status: "extra", detail });
   }
+  if (more > 0) extra.push({ name: "", status: "extra", detail: `and ${more} more` });
   return extra;
 }
 
@@ -274,8 +282,9 @@ interface Expected {
 
 /** Throws `DamagedFolder`. */
 async function readExpected({ records, manifest, sums: file, within }: FoundDelivery): Promise<Expected[]> {
-  const delivered = filesIn(await readManifest(records, manifest));
-  const sums = file === undefined ? undefined : await readSums(records, file, within);
+  const owner = manifest === MANIFEST ? (await lookAtLink(records))?.uid : undefined;
+  const delivered = filesIn(await readManifest(records, { ...BOUND, owner }, manifest));
+  const sums = file === undefined ? undefined : await readSums(records, delivered.length, file, within);
   const expected: Expected[] = delivered.map(({ name, deliveredAs = name, size, sha256, ...file }) => {
     const sum = sums?.get(name);
     const isAgreed = sums === undefined || sum === sha256;
@@ -351,7 +360,7 @@ async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
     return;
   }
   // Any file may have such a name.
-  const found = await readManifest(records, manifest).catch(() => undefined);
+  const found = await readManifest(records, BOUND, manifest).catch(() => undefined);
   if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
     yield { folder: records, records, manifest, isShared: true };
 }

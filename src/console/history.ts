@@ -115,6 +115,7 @@ ${renderFacts(factsOf(story))}
 ${renderActions(story, story.actions, context)}
 ${story.commands.length === 0 ? html`<p class="facts">No command applies in this state.</p>` : html`<h3>Commands that apply now</h3>${renderCommands(story.commands)}`}</section>
 ${story.contents !== null && renderFiles(story.contents, story.moreContents)}
+${story.contentsProblem !== null && html`<section id="files" data-live><h2>Files</h2><p class="facts">Not known: ${story.contentsProblem}.</p></section>`}
 <section id="rounds" data-live><h2>Times</h2>${renderFacts(timesOf(story))}
 <h2>Actions</h2>${renderActs(story.acts, time)}
 <h2>Rounds</h2><ol class="rounds">${story.rounds.map((round) => html`<li value="${round.round}">${linesOf(round).map((line) => html`${renderPhrase(line, time)}<br>`)}</li>`)}</ol></section>`;

@@ -1,7 +1,8 @@
 /** A delivery as consumers see it: read from its outbox entry and its end record, with the place of its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
-import { deliveryId, MANIFEST, readDeliveryId } from "../model/manifest.ts";
+import { lookAtLink } from "../base/files.ts";
+import { deliveryId, MANIFEST, manifestBound, readDeliveryId } from "../model/manifest.ts";
 import { parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
 import { isDelivered, type TransferRecord, type Verified } from "../model/record.ts";
@@ -28,6 +29,12 @@ export type OutboxTools = HandoffTools & { readonly outbox: Outbox; readonly fai
 
 /** `unknown`: the file system refuses to answer, or the inbox is not mounted. */
 export type FolderStatus = "there" | "acknowledged" | "gone" | "unknown";
+
+/** `problem`: why the manifest there is not the one that was delivered. */
+export interface FoundFolder {
+  readonly status: FolderStatus;
+  readonly problem?: string | undefined;
+}
 
 export function deliveryOf(key: string, end: TransferRecord): Delivery {
   const { name, round } = parseRoundKey(key);
@@ -61,7 +68,7 @@ export async function readOutboxDelivery(
 export async function openOutboxDelivery(
   tools: OutboxTools,
   key: string,
-): Promise<(OutboxDelivery & { readonly status: FolderStatus }) | undefined> {
+): Promise<(OutboxDelivery & FoundFolder) | undefined> {
   const { outbox } = tools;
   const stored = await outbox.take(key);
   const found = stored && (await readOutboxDelivery(tools, key, stored));
@@ -70,8 +77,8 @@ export async function openOutboxDelivery(
     await outbox.remove(key, found.kind);
     return undefined;
   }
-  const status = await findStatus(tools, found.delivery);
-  return status && { ...found, status };
+  const folder = await findStatus(tools, found.delivery);
+  return folder && { ...found, ...folder };
 }
 
 /** Finds the folder, or the files, by name alone. */
@@ -110,15 +117,18 @@ async function findFolder(
 }
 
 /** Finds the folder by its name and its manifest, or the files by name. `undefined` while the folder is still staged. */
-export async function findStatus(tools: HandoffTools, delivery: Delivery): Promise<FolderStatus | undefined> {
+export async function findStatus(tools: HandoffTools, delivery: Delivery): Promise<FoundFolder | undefined> {
   // Checked first: the folder may be placed at any moment.
   const { inbox, ledger } = tools;
   if (!(await ledger.isPlaced(delivery))) return undefined;
   const status = await findByName(tools, delivery);
-  if (delivery.placement !== undefined || status === "gone") return status;
+  if (delivery.placement !== undefined || status === "gone") return { status };
   // After the pick-up, another delivery may get the name. A folder whose manifest cannot be read counts as the right one.
-  const found = await readDeliveryId(join(delivery.inbox ?? inbox.root, delivery.folder));
-  return found === "refused" || (found.id ?? delivery.id) === delivery.id ? status : "gone";
+  const folder = join(delivery.inbox ?? inbox.root, delivery.folder);
+  const owner = (await lookAtLink(folder))?.uid;
+  const found = await readDeliveryId(folder, manifestBound(delivery, owner));
+  if (found === "refused") return { status };
+  return (found.id ?? delivery.id) === delivery.id ? { status, problem: found.problem } : { status: "gone" };
 }
 
 /** What consumers get of a delivery, and where it is. */

@@ -42,7 +42,7 @@ export function untried(steps: readonly HandoffStep[]): Partial<Record<HandoffSt
 export function kindOf(entry: Entry, following: Following): Kind {
   if (openSteps(entry, following).length > 0) return "json";
   if (entry.pickedUpAt !== undefined) return "kept";
-  return entry.reported ? "json" : "wait";
+  return entry.reported || entry.problem !== undefined ? "json" : "wait";
 }
 
 /** Steps that are pending or given up, and still configured. Those whose owner is gone are open until a person acts. */

@@ -123,13 +123,17 @@ function judgeAge(
 export async function advanceFolder(tools: OutboxTools, key: string): Promise<OutboxDelivery | undefined> {
   const opened = await openOutboxDelivery(tools, key);
   if (opened === undefined) return undefined;
-  const { delivery, status } = opened;
+  const { delivery, status, problem } = opened;
   const { clock, emit, ledger, inbox, outbox } = tools;
   const following = followingOf(tools, delivery);
   let stored: Stored = opened;
   let { entry } = stored;
   /** Emitted once the entry is stored. */
   const events: DaemonEvent[] = [];
+  if (problem !== entry.problem) {
+    entry = { ...entry, problem };
+    if (problem !== undefined) events.push({ type: "manifest-changed", delivered: delivery, problem });
+  }
   const report = () => {
     for (const event of events.splice(0)) {
       if (event.type === "folder-picked-up") ledger.pickedUp(delivery);
@@ -200,10 +204,17 @@ export async function isUpToDate(
   const { entry, kind, delivery } = item;
   const following = followingOf(tools, delivery);
   if (!isDelivered(delivery) || kindOf(entry, following) !== kind) return false;
-  const status = await (isThorough ? findStatus : findByName)(tools, delivery);
+  const { problem } = entry;
+  const found = isThorough
+    ? await findStatus(tools, delivery)
+    : { status: await findByName(tools, delivery), problem };
   // The folder is still staged: nothing can be due.
-  if (status === undefined) return true;
-  return nextAction(entry, status, delivery.deliveredAt, following, momentOf(tools)).type === "none";
+  if (found === undefined) return true;
+  const { status } = found;
+  return (
+    found.problem === problem &&
+    nextAction(entry, status, delivery.deliveredAt, following, momentOf(tools)).type === "none"
+  );
 }
 
 function momentOf({ clock, uptimeMs, isClockRight }: HandoffTools): Moment {

@@ -64,10 +64,11 @@ export class Summary implements HandoffSummary {
     this.#overdue.delete(key);
     const failed = failedSteps(entry, followingOf(this.#tools, delivery));
     const isOverdue = entry.reported && entry.pickedUpAt === undefined;
-    if (failed.length === 0 && !isOverdue) return undefined;
+    const problem = entry.pickedUpAt === undefined ? entry.problem : undefined;
+    if (failed.length === 0 && !isOverdue && problem === undefined) return undefined;
     const list = failed.length > 0 ? this.#failed : this.#overdue;
     if (list.size >= MAX_TROUBLES) return failed.length > 0 ? "failed" : "overdue";
-    list.set(key, { ...delivery, failed, isOverdue });
+    list.set(key, { ...delivery, failed, isOverdue, problem });
     return undefined;
   }
 }

@@ -2,8 +2,9 @@
 
 import { join } from "node:path";
 import { makeFolderDurably } from "../base/durable.ts";
-import { Fault, tolerate } from "../base/faults.ts";
-import { opendir, stat, statfs, tryLstat } from "../base/files.ts";
+import { Fault } from "../base/faults.ts";
+import { stat, statfs, tryLstat } from "../base/files.ts";
+import { entriesOf } from "../base/foreign-files.ts";
 import { demandGroup, type NewInbox, prepareInbox } from "./reach.ts";
 import { clearAsides, type Delivery, removeDelivered } from "./removal.ts";
 
@@ -63,9 +64,7 @@ export async function openInbox(root: string, staging: string, minFreeBytes: () 
     async hasDelivery(path: string, inbox = root): Promise<boolean> {
       const folder = join(inbox, path);
       if ((await tryLstat(folder))?.isDirectory() !== true) return false;
-      const entries = await opendir(folder).catch(tolerate("ENOENT", "ENOTDIR"));
-      // Closed by the loop.
-      for await (const _ of entries ?? []) return true;
+      for await (const _ of entriesOf(folder, 1)) return true;
       return false;
     },
     /** As `removeDelivered` of `removal.ts`. */
@@ -82,7 +81,7 @@ interface Need {
 
 /** The room on a disk. `path`: any folder on it. `minFreeBytes`: as configured now. */
 export function openRoom(path: string, minFreeBytes: () => number) {
-  let reservedBytes = 0;
+  let [reservedBytes, reservedFiles] = [0, 0];
   /** Needs that did not fit, by the transfer's key. */
   const lacking = new Map<string, Need>();
   const describeLack = async ({ bytes, files }: Need): Promise<string | undefined> => {
@@ -94,7 +93,8 @@ export function openRoom(path: string, minFreeBytes: () => number) {
       return `${path}: ${bytes} bytes are needed beside the ${keptBytes} that stay free, but only ${free} are free${reserved}`;
     }
     // Some file systems have no fixed number of files and report zero.
-    if (inodes > 0 && ffree < files) return `${path}: only ${ffree} more files fit (inodes)`;
+    if (inodes > 0 && ffree - reservedFiles < files)
+      return `${path}: only ${ffree - reservedFiles} more files fit (inodes)`;
     return undefined;
   };
   return {
@@ -109,7 +109,9 @@ export function openRoom(path: string, minFreeBytes: () => number) {
       }
       lacking.delete(key);
       reservedBytes += bytes;
+      reservedFiles += files;
       let left = bytes;
+      let leftFiles = files;
       /** This many more bytes of the transfer are on the disk. */
       const use = (count: number): void => {
         reservedBytes -= Math.min(count, left);
@@ -117,7 +119,11 @@ export function openRoom(path: string, minFreeBytes: () => number) {
       };
       return {
         use,
-        release: () => use(left),
+        release: () => {
+          use(left);
+          reservedFiles -= leftFiles;
+          leftFiles = 0;
+        },
         /** The disk was full despite the reservation: `hasRoom` is false until the rest of it fits. */
         ranShort: () => void lacking.set(key, { bytes: left, files }),
       };

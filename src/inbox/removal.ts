@@ -9,12 +9,14 @@
 
 import type { BigIntStats } from "node:fs";
 import { join } from "node:path";
+import { INBOX_FOLDER_ENTRIES } from "../base/bounds.ts";
 import { durableStep, systemDisk } from "../base/disk.ts";
 import { exists } from "../base/durable.ts";
 import { Fault, tolerate } from "../base/faults.ts";
 import { chmod, lstat, readdir, rename, rmdir, unlink } from "../base/files.ts";
+import { entriesOf } from "../base/foreign-files.ts";
 import { InboxDoor, type InboxFolder, splitPath } from "../base/inbox-door.ts";
-import { readDeliveryId } from "../model/manifest.ts";
+import { manifestBound, readDeliveryId } from "../model/manifest.ts";
 import { contentOf, identityOf, type Part, type Placement, partsOf } from "../model/placement.ts";
 
 /** A delivery that is to be removed. */
@@ -131,7 +133,8 @@ export async function clearAside(aside: string): Promise<void> {
   if (!(await close(aside))) {
     throw new Fault("DISK_REFUSED", { detail: `${aside} holds a folder that Inlet did not make` });
   }
-  for (const name of await readdir(aside)) await unlink(join(aside, name)).catch(unlessGone);
+  for await (const { name } of entriesOf(aside, INBOX_FOLDER_ENTRIES))
+    await unlink(join(aside, name)).catch(unlessGone);
   await rmdir(aside).catch(unlessGone);
 }
 
@@ -144,13 +147,17 @@ async function close(aside: string): Promise<boolean> {
 
 /** Every delivered folder is flat at first. */
 async function isFlat(folder: string): Promise<boolean> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  return !entries.some((entry) => entry.isDirectory());
+  let entries = 0;
+  for await (const entry of entriesOf(folder, INBOX_FOLDER_ENTRIES)) {
+    entries++;
+    if (entry.isDirectory()) return false;
+  }
+  return entries < INBOX_FOLDER_ENTRIES;
 }
 
 async function isDelivery(folder: string, facts: BigIntStats, { id, placement }: Delivery): Promise<boolean> {
   if (!facts.isDirectory()) return false;
   if (placement !== undefined) return contentOf(placement)[0]?.identity === identityOf(facts);
-  const found = await readDeliveryId(folder);
+  const found = await readDeliveryId(folder, manifestBound());
   return found !== "refused" && found.id === id;
 }

@@ -1,11 +1,15 @@
 /** The files of a transfer for people: from the quarantine, from a stage, or from the delivered folder. */
 import { join } from "node:path";
+import { lookAtLink } from "../base/files.ts";
+import { ForeignFile } from "../base/foreign-files.ts";
 import {
   type Contents,
   deliveryId,
   digestOf,
   type Manifest,
+  type ManifestBound,
   MESSAGE,
+  manifestBound,
   readManifest,
 } from "../model/manifest.ts";
 import { isDelivered } from "../model/record.ts";
@@ -16,7 +20,7 @@ import type { Rounds } from "./rounds.ts";
 
 const MAX_LISTED = 1_000;
 
-export type ListedFiles = Pick<Story, "contents" | "moreContents">;
+export type ListedFiles = Pick<Story, "contents" | "contentsProblem" | "moreContents">;
 
 /** The files of a transfer's last round. `staged`: its stages. `root`: the common inbox. */
 export async function listFiles(
@@ -32,30 +36,49 @@ export async function listFiles(
   }
   const stages = staged.flatMap((id) => [paths.staged(id), paths.placement(id)]);
   if (complete !== undefined)
-    return format(await find(stages, async (manifest) => (await digestOf(manifest)) === complete));
+    return find(stages, undefined, async (manifest) => (await digestOf(manifest)) === complete);
   if (!isDelivered(record) && state !== "delivering") return format(undefined);
-  const placed = [placing.folderOf(record), folder && join(inbox, folder)].filter((it) => it !== undefined);
+  const kept = placing.folderOf(record);
+  const ours = kept === undefined ? stages : [kept, ...stages];
+  const placed = folder === undefined ? undefined : join(inbox, folder);
+  const owner = placed === undefined ? undefined : (await lookAtLink(placed))?.uid;
   const id = deliveryId(name, round);
-  return format(await find([...placed, ...stages], async (manifest) => manifest.deliveryId === id));
+  const isWanted = async (manifest: Manifest) => manifest.deliveryId === id;
+  return find(
+    ours,
+    placed === undefined ? undefined : { folder: placed, bound: manifestBound(record, owner) },
+    isWanted,
+  );
 }
 
+/** Looks in our own folders first. */
 async function find(
-  folders: readonly string[],
+  ours: readonly string[],
+  placed: { readonly folder: string; readonly bound: ManifestBound } | undefined,
   isWanted: (manifest: Manifest) => Promise<boolean>,
-): Promise<Contents | undefined> {
-  for (const folder of folders) {
+): Promise<ListedFiles> {
+  let problem: string | undefined;
+  const all = ours.map((folder) => ({ folder, bound: manifestBound() }));
+  for (const { folder, bound } of placed === undefined ? all : [...all, placed]) {
     // Consumers may have taken or changed it: the files are not known from there.
-    const manifest = await readManifest(folder).catch(() => undefined);
-    if (manifest !== undefined && (await isWanted(manifest))) return manifest;
+    const manifest = await readManifest(folder, bound).catch((error: unknown) => {
+      if (error instanceof ForeignFile) problem = error.message;
+      return undefined;
+    });
+    if (manifest !== undefined && (await isWanted(manifest))) return format(manifest);
   }
-  return undefined;
+  return format(undefined, problem);
 }
 
-function format(contents: Contents | undefined): ListedFiles {
-  if (contents === undefined) return { contents: null, moreContents: 0 };
+function format(contents: Contents | undefined, contentsProblem: string | null = null): ListedFiles {
+  if (contents === undefined) return { contents: null, contentsProblem, moreContents: 0 };
   const { files, messageFile } = contents;
   const { name = MESSAGE, size = 0, sha256 = "" } = messageFile ?? {};
   const message = { name, originalName: name, size, sha256, verified: false };
   const all = messageFile === undefined ? files : [...files, message];
-  return { contents: all.slice(0, MAX_LISTED), moreContents: Math.max(0, all.length - MAX_LISTED) };
+  return {
+    contents: all.slice(0, MAX_LISTED),
+    contentsProblem,
+    moreContents: Math.max(0, all.length - MAX_LISTED),
+  };
 }

@@ -66,6 +66,8 @@ interface EventFacts {
   "folder-picked-up": { delivered: Delivered; how: "taken" | "acknowledged" };
   /** The folder was not picked up within the expected time. Emitted once. */
   "pick-up-overdue": { delivered: Delivered; sinceMs: number };
+  /** The manifest in the folder is not the one that was delivered. Emitted once. */
+  "manifest-changed": { delivered: Delivered; problem: string };
   /** The folder was removed when its retention ended. */
   "folder-removed": { delivered: Delivered; after: "picked-up" | "not-picked-up" };
   /** The folder was changed after its delivery, so retention leaves it in place. */

@@ -33,6 +33,8 @@ export interface HandoffTrouble extends Delivered {
   readonly failed: readonly FailedStep[];
   /** The folder was not picked up within the expected time. */
   readonly isOverdue: boolean;
+  /** How its folder was changed since. */
+  readonly problem?: string | undefined;
 }
 
 export interface FailedStep {

@@ -6,11 +6,20 @@
 import { createHash, hash } from "node:crypto";
 import { join } from "node:path";
 import * as v from "valibot";
-import { READ_PLAIN_FILE, withFile } from "../base/files.ts";
+import { INBOX_ENTRY_BYTES, INBOX_MANIFEST_BYTES, INBOX_SUMS_BYTES } from "../base/bounds.ts";
+import {
+  DamagedFolder,
+  ForeignFile,
+  linesOf,
+  piecesOf,
+  type ReadBound,
+  RefusedRead,
+} from "../base/foreign-files.ts";
 import { isPlainName } from "../base/inbox-door.ts";
-import { formatJson } from "../base/long-text.ts";
+import { formatJson, parseLongJson } from "../base/long-text.ts";
+import { escapeJson } from "../base/phrases.ts";
 import type { Sum } from "../base/sums.ts";
-import { inTurns, nextTurn } from "../base/timers.ts";
+import { inTurns } from "../base/timers.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
 
 export const MANIFEST = "transfer.json";
@@ -23,8 +32,6 @@ export const REASON = "reason.json";
 export const RESERVED_NAMES: readonly string[] = [MANIFEST, SUMS, MESSAGE, REASON];
 
 const MANIFEST_VERSION = 2;
-/** More than the largest transfer needs, and small enough for memory. */
-const MAX_BYTES = 512 * 1024 * 1024;
 
 const FILE = {
   /** Safe on every file system, and unique in the folder. */
@@ -85,6 +92,7 @@ export const ContentsShape = v.object(CONTENTS);
 
 /** The name of a file that was delivered by itself; missing for a file in a delivered folder. */
 const DELIVERED_AS = { deliveredAs: v.optional(v.string()) };
+const DeliveredShape = v.object({ ...FILE, ...DELIVERED_AS });
 
 /** Consumers rely on these keys. */
 const ManifestShape = v.object({
@@ -100,9 +108,10 @@ const ManifestShape = v.object({
   released: v.optional(ReleaseShape),
   ...CONTENTS,
   messageFile: v.optional(v.object({ ...MessageShape.entries, ...DELIVERED_AS })),
-  files: v.pipe(v.array(v.object({ ...FILE, ...DELIVERED_AS })), v.readonly()),
+  files: v.pipe(v.array(DeliveredShape), v.readonly()),
 });
 
+type Delivered = { readonly name: string; readonly deliveredAs?: string | undefined };
 type AllFiles<File, Message> = {
   readonly files: readonly File[];
   readonly messageFile?: Message | undefined;
@@ -187,7 +196,8 @@ export function* formatManifest(
     messageFile: contents.messageFile && withName(contents.messageFile, names),
     files: contents.files.map((file) => withName(file, names)),
   };
-  yield* formatJson(manifest);
+  // A terminal may show it to a person.
+  for (const piece of formatJson(manifest)) yield escapeJson(piece);
 }
 
 function withName<File extends { readonly name: string }>(file: File, names: DeliveredNames) {
@@ -199,89 +209,117 @@ export function* formatSums(contents: Contents, pathOf = (name: string) => name)
   for (const { name, sha256 } of filesIn(contents)) yield `${sha256}  ${pathOf(name)}\n`;
 }
 
-/** A manifest or sums that cannot be used. The message completes a sentence that begins with the folder. */
-export class DamagedFolder extends Error {
-  override name = "DamagedFolder";
+/**
+ * What may be read of a delivery's manifest: the file that was written, or where that is not recorded, what so many `files` can
+ * need, by this `owner`. By default, as much as any manifest of ours.
+ */
+export function manifestBound(
+  { files = Number.POSITIVE_INFINITY, written }: Pick<TransferRecord, "files" | "written"> = {},
+  owner?: number,
+): ManifestBound {
+  const { most, few, perFile } = INBOX_MANIFEST_BYTES;
+  if (written === undefined) return { maxBytes: Math.min(most, few + files * perFile), owner };
+  const { bytes, sha256 } = written.manifest;
+  return { maxBytes: bytes, isExact: true, sha256 };
 }
 
-/** The file system refused to read the file. A later attempt may succeed. */
-export class RefusedRead extends DamagedFolder {}
+/** `sha256`: a manifest with another one is refused. */
+export type ManifestBound = ReadBound & { readonly sha256?: string };
 
 /** Throws `DamagedFolder` if the manifest is missing, is not one of ours, or names a file outside the folder. */
-export async function readManifest(folder: string, file: string = MANIFEST): Promise<Manifest> {
-  const json = parseJson(await readText(folder, file), file);
-  // The files may be many.
-  await nextTurn();
-  // A changed manifest may be wrong in a million places.
-  const result = v.safeParse(ManifestShape, json, { abortEarly: true });
-  if (!result.success) {
-    const key = result.issues[0].path?.map((step) => String(step.key)).join(".");
-    throw new DamagedFolder(`${file} is not one of ours: look at ${key ?? "its beginning"}`);
-  }
-  for (const { name, deliveredAs = name } of filesIn(result.output)) {
+export async function readManifest(
+  folder: string,
+  { sha256, ...bound }: ManifestBound,
+  file: string = MANIFEST,
+): Promise<Manifest> {
+  const hash = createHash("sha256");
+  const hashed = async function* () {
+    for await (const piece of piecesOf(join(folder, file), bound)) {
+      hash.update(piece);
+      yield piece;
+    }
+  };
+  const check = <Shape extends v.GenericSchema>(shape: Shape, value: unknown, ...at: (string | number)[]) => {
+    // A changed manifest may be wrong in a million places.
+    const result = v.safeParse(shape, value, { abortEarly: true });
+    if (result.success) return result.output;
+    const key = [...at, ...(result.issues[0].path ?? []).map((step) => String(step.key))].join(".");
+    throw new DamagedFolder(`${file} is not one of ours: look at ${key || "its beginning"}`);
+  };
+  const files: Manifest["files"][number][] = [];
+  const unpacked: NonNullable<Manifest["unpacked"]> = [];
+  const onItem = (item: unknown, list: string) => {
+    if (list === "files") files.push(check(DeliveredShape, item, list, files.length));
+    else unpacked.push(check(ArchiveShape, item, list, unpacked.length));
+  };
+  const json = await parseLongJson(linesOf(hashed(), file), INBOX_ENTRY_BYTES, onItem).catch((error) => {
+    throw error instanceof SyntaxError ? new DamagedFolder(`${file} is not JSON`) : error;
+  });
+  if (sha256 !== undefined && hash.digest("hex") !== sha256)
+    throw new ForeignFile(`${file} is not the one that was delivered`);
+  const short = check(ManifestShape, json);
+  const manifest = {
+    ...short,
+    files: files.length > 0 ? files : short.files,
+    unpacked: unpacked.length > 0 ? unpacked : short.unpacked,
+  };
+  for (const { name, deliveredAs = name } of filesIn<Delivered, Delivered>(manifest)) {
     demandPlainName(name, file);
     demandPlainName(deliveredAs, file);
   }
-  return result.output;
+  return manifest;
 }
 
-/** The SHA-256 of each file by its name. `within`: how all paths in the sums begin. Throws `DamagedFolder`. */
+/**
+ * The SHA-256 of each file by its name. `files`: how many there may be. `within`: how all paths in the sums begin. Throws
+ * `DamagedFolder`.
+ */
 export async function readSums(
   folder: string,
+  files: number,
   file: string = SUMS,
   within = "",
 ): Promise<Map<string, string>> {
+  const { few, perFile } = INBOX_SUMS_BYTES;
   const sums = new Map<string, string>();
-  for (const [index, line] of (await readText(folder, file)).split("\n").entries()) {
-    if (line === "") continue;
+  let number = 0;
+  const take = (line: string) => {
+    number++;
+    if (line === "") return;
     const [, sum, path] = /^([0-9a-f]{64}) [ *](.+)$/.exec(line) ?? [];
     if (sum === undefined || path === undefined) {
-      throw new DamagedFolder(`line ${index + 1} of ${file} is not a sum with a name`);
+      throw new DamagedFolder(`line ${number} of ${file} is not a sum with a name`);
     }
     const name = path.startsWith(within) ? path.slice(within.length) : path;
     demandPlainName(name, file);
     if (sums.has(name)) throw new DamagedFolder(`${file} names ${JSON.stringify(name)} twice`);
     sums.set(name, sum);
-  }
+  };
+  const pieces = piecesOf(join(folder, file), { maxBytes: few + files * perFile });
+  for await (const lines of linesOf(pieces, file)) for (const line of lines) take(line);
   return sums;
 }
 
-const IdShape = v.pick(ManifestShape, ["deliveryId"]);
+/** The beginning of a manifest. */
+const ID = /^\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*)?"deliveryId"\s*:\s*"([^"\\]*)"/;
 
-/** `undefined` if the manifest is missing, or has no id. `refused`: the file system refuses to read it. */
-export async function readDeliveryId(
-  folder: string,
-): Promise<{ readonly id: string | undefined } | "refused"> {
+/**
+ * The id at the beginning of a manifest; missing without one. `problem`: why it is not the file that was delivered. `refused`:
+ * the file system refuses to read it.
+ */
+export async function readDeliveryId(folder: string, bound: ReadBound) {
+  let problem: string | undefined;
+  const note = (why: string) => {
+    problem = why;
+  };
   try {
-    return { id: v.parse(IdShape, parseJson(await readText(folder, MANIFEST), MANIFEST)).deliveryId };
+    for await (const piece of piecesOf(join(folder, MANIFEST), bound, note))
+      return { id: ID.exec(piece.toString())?.[1], problem };
   } catch (error) {
-    return error instanceof RefusedRead ? "refused" : { id: undefined };
+    if (error instanceof RefusedRead) return "refused";
+    if (error instanceof ForeignFile) note(error.message);
   }
-}
-
-async function readText(folder: string, name: string): Promise<string> {
-  try {
-    return await withFile(join(folder, name), READ_PLAIN_FILE, async (file) => {
-      const facts = await file.stat();
-      if (!facts.isFile()) throw new DamagedFolder(`${name} is not a plain file`);
-      if (facts.size > MAX_BYTES) throw new DamagedFolder(`${name} is larger than any of ours`);
-      return file.readText();
-    });
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error)) throw error;
-    if (error.code === "ELOOP") throw new DamagedFolder(`${name} is a link`);
-    if (error.code === "EISDIR") throw new DamagedFolder(`${name} is a folder`);
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") throw new DamagedFolder(`${name} is missing`);
-    throw new RefusedRead(`${name} cannot be read (${error.code})`, { cause: error });
-  }
-}
-
-function parseJson(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new DamagedFolder(`${file} is not JSON`);
-  }
+  return { id: undefined, problem };
 }
 
 /** Every file is in the folder itself: a name with a path is refused. */

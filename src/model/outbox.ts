@@ -38,6 +38,8 @@ const Shape = v.object({
   /** We are removing a folder that was not picked up. If it is missing later, we removed it: no consumer took it. */
   isRemoving: Flag,
   removedAt: Text,
+  /** Why the manifest in the folder is not the one that was delivered. */
+  problem: Text,
 });
 
 export type Entry = Readonly<v.InferOutput<typeof Shape>>;
@@ -53,7 +55,7 @@ export const EMPTY_ENTRY: Entry = {
 
 /**
  * How an entry's file name ends, so that entries can be counted by name. `json`: it has an open step, or is
- * overdue. `wait`: it only waits to be picked up. `kept`: it was picked up, and its folder is to be removed later.
+ * overdue, or its folder was changed. `wait`: it only waits to be picked up. `kept`: it was picked up, and its folder is to be removed later.
  */
 export const KINDS = ["kept", "wait", "json"] as const;
 export type Kind = (typeof KINDS)[number];

@@ -74,6 +74,9 @@ const PasswordObstacleShape = v.object({
 
 export type PasswordObstacle = Readonly<v.InferOutput<typeof PasswordObstacleShape>>;
 
+/** A file as Inlet wrote it. */
+const WrittenShape = v.object({ bytes: v.number(), sha256: v.string() });
+
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
 const Flag = v.optional(v.boolean());
@@ -133,6 +136,8 @@ export const RecordShape = v.object({
   placement: v.optional(v.picklist(["folder", "files"])),
   /** Of all files in the delivered folder, as staged: a process that did not stage them compares it before it moves them. */
   sum: Text,
+  /** The manifest and the sums in the delivered folder. Missing in records of earlier versions, and where they are elsewhere. */
+  written: v.optional(v.object({ manifest: WrittenShape, sums: WrittenShape })),
   released: v.optional(ReleaseShape),
   /** The matching route, and why it matches, for people. Missing if no route matches. */
   route: Text,

@@ -100,7 +100,7 @@ export const OpenTransferShape = v.object({
   round: Count,
   ...SENT,
   since: MaybeTime,
-  /** As in its record; also `handoff` or `not-picked-up` after a delivery. */
+  /** As in its record; also `handoff`, `not-picked-up` or `changed` after a delivery. */
   reason: Text,
   message: Text,
   /** It needs attention only because it may expire before it is downloaded. */
@@ -243,6 +243,7 @@ const REASONS: Readonly<Record<string, string>> = {
   [NO_MODE]: "its security mode is unknown",
   handoff: "delivered, but the hand-off failed",
   "not-picked-up": "delivered, but not picked up",
+  changed: "delivered, and changed in the inbox since",
   locked: "locked by the service",
   disk: "waits for free disk space",
   [HELD]: "held, until you release it",

@@ -210,6 +210,8 @@ export const StoryShape = v.object({
   output: TextOrNull,
   /** The files of its last round; a bounded number. Null: they are not known, or no longer there. */
   contents: v.nullable(listOf(FileShape)),
+  /** Why the files are not known: what others have made of the manifest in the inbox. */
+  contentsProblem: TextOrNull,
   /** How many more files there are. */
   moreContents: v.number(),
   /** Acts that apply in its state. */

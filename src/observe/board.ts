@@ -259,15 +259,17 @@ function describeOverdue({ mailbox, expectation, dueMs }: Overdue): Trouble {
 
 /** A command or webhook fails, or no consumer picks the folder up. */
 function describeHandoff(trouble: HandoffTrouble): TransferStatus {
-  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, subject, files, bytes } = trouble;
+  const { mailbox, trackingId, sender, deliveredAt, failed, isOverdue, problem, subject, files, bytes } =
+    trouble;
   const retry = commandFor("retry", trackingId);
   const failures = failed.map(({ message, willRetry }) => {
     const next = willRetry ? "Inlet will try it again" : "It was given up";
     return `${message}. ${next}; ${retry} tries it ${willRetry ? "at once" : "again"}.`;
   });
   const waits = isOverdue ? [`${shownFolder(trouble)} was not picked up yet.`] : [];
-  const reason = failures.length > 0 ? "handoff" : "not-picked-up";
-  const message = [...failures, ...waits].join(" ");
+  const changed = problem === undefined ? [] : [`${shownFolder(trouble)} was changed: ${problem}.`];
+  const reason = failures.length > 0 ? "handoff" : isOverdue ? "not-picked-up" : "changed";
+  const message = [...failures, ...waits, ...changed].join(" ");
   const facts = { mailbox, trackingId, sender, subject, files, bytes, since: deliveredAt, reason, message };
   return { ...facts, state: "delivered", group: "attention" };
 }

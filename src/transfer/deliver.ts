@@ -75,6 +75,8 @@ interface PlannedDelivery {
 export interface Prepared extends Delivery {
   /** Missing for one folder with its manifest inside. */
   readonly planned: PlannedDelivery | undefined;
+  /** The manifest and the sums in the folder, if they are there. */
+  readonly written: TransferRecord["written"];
 }
 
 /** Completes the stage with what Inlet adds, and syncs it. Throws `TARGET_UNSAFE`, and `CONTENT_CHANGED`. */
@@ -87,7 +89,8 @@ export async function prepareDelivery(run: Run, contents: Proven): Promise<Prepa
   const isPlain = deliver !== "files" && manifest === "inside" && done === undefined;
   const planned = isPlain ? undefined : await plan(run, delivery);
   const added = await finishStage(run, delivery);
-  const sums = new Map([...filesIn(contents).map(({ name, sha256 }) => [name, sha256] as const), ...added]);
+  const all = [...filesIn(contents).map((file) => [file.name, file] as const), ...added];
+  const sums = new Map(all.map(([name, { sha256 }]) => [name, sha256]));
   // Others may have put something into the folder, or taken a file away.
   const entries = await readdir(stage.folder, { withFileTypes: true });
   if (entries.length !== sums.size || !entries.every((it) => it.isFile() && sums.has(it.name)))
@@ -96,12 +99,14 @@ export async function prepareDelivery(run: Run, contents: Proven): Promise<Prepa
   if (planned !== undefined) await writeDelivery(run, delivery, planned);
   else if (!stage.isNew) await placements.drop(stage);
   await stages.seal(stage);
-  return { ...delivery, planned };
+  const ours = { manifest: added.get(MANIFEST), sums: added.get(SUMS) };
+  const written = ours.manifest && ours.sums && { manifest: ours.manifest, sums: ours.sums };
+  return { ...delivery, planned, written };
 }
 
 /** Decides the delivery, and places it. Throws `ROUND_LOST` if another attempt, or an operator, has ended the round. */
 export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
-  const { stage, contents, planned, inbox } = prepared;
+  const { stage, contents, planned, inbox, written } = prepared;
   const { handoff } = run;
   // A plain folder claims its name only now: nothing else refers to that.
   const { folder } = planned ?? (await planFolder(run, prepared));
@@ -111,7 +116,7 @@ export async function deliver(run: Run, prepared: Prepared): Promise<Outcome> {
   const verified = verifiedOf(contents);
   const { owners } = handoff;
   const facts = { verified, folder, inbox, placement, acknowledgement, steps, owners, sum: stage.proof };
-  run.enter("delivering", facts);
+  run.enter("delivering", { ...facts, written });
   const record = run.recordIn("delivered");
   await run.tools.handoffs.prepare(record);
   await endWith(run, stage, record);
@@ -167,8 +172,8 @@ function afterPlacing(run: Run, record: TransferRecord, fault?: Fault): void {
   if (record.state === "delivered") run.tools.handoffs.placed(record);
 }
 
-/** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns their sums by name. */
-async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<string, Sum>> {
+/** Adds the manifest, sums and marker that belong in the folder, and syncs each. Returns them by name. */
+async function finishStage(run: Run, delivery: Delivery) {
   const { record, handoff } = run;
   const { contents, stage } = delivery;
   const { folder } = stage;
@@ -178,14 +183,14 @@ async function finishStage(run: Run, delivery: Delivery): Promise<ReadonlyMap<st
     texts.set(SUMS, () => formatSums(contents));
   }
   if (handoff.marker !== undefined && handoff.deliver !== "files") texts.set(handoff.marker, NO_TEXT);
-  const sums = new Map<string, Sum>();
+  const added = new Map<string, Awaited<ReturnType<typeof writeFinished>>>();
   await forEachLimit(texts, Math.max(texts.size, 1), async ([name, text]) => {
-    sums.set(name, await writeFinished(join(folder, name), text, handoff.fileMode));
+    added.set(name, await writeFinished(join(folder, name), text, handoff.fileMode));
   });
   if (handoff.gid !== undefined) await setGroup(folder, handoff.gid);
   const hasMode = ((await lstat(folder)).mode & PERMISSIONS) === handoff.folderMode;
   if (!hasMode) await setFolderMode(folder, handoff.folderMode);
-  return sums;
+  return added;
 }
 
 /** Writes the files beside the stage, and the placement. Replaces everything that an earlier call wrote. */
@@ -199,7 +204,8 @@ export async function writeDelivery(
   await rm(stage.beside, { recursive: true, force: true });
   if (texts.size > 0) await mkdir(stage.beside, { mode: 0o700 });
   await forEachLimit(texts, AT_ONCE, async ([name, text]) => {
-    sums.set(`beside ${name}`, await writeFinished(join(stage.beside, name), text, handoff.fileMode));
+    const written = await writeFinished(join(stage.beside, name), text, handoff.fileMode);
+    sums.set(`beside ${name}`, written.sha256);
   });
   if (texts.size > 0 && handoff.gid !== undefined) await setGroup(stage.beside, handoff.gid);
   const identify = async (part: Part): Promise<Part> => {

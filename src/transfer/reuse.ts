@@ -8,6 +8,7 @@ import { forEachLimit } from "../base/concurrency.ts";
 import { setFolderMode, syncFile } from "../base/durable.ts";
 import { unreadable } from "../base/faults.ts";
 import { chmod, copyFile, readdir, rm, tryLstat } from "../base/files.ts";
+import { RefusedRead } from "../base/foreign-files.ts";
 import { sumFile } from "../base/sums.ts";
 import type { Quarantined, Stage } from "../ledger/port.ts";
 import {
@@ -15,8 +16,8 @@ import {
   type Contents,
   digestOf,
   filesIn,
+  manifestBound,
   type Proven,
-  RefusedRead,
   readManifest,
   withoutNames,
 } from "../model/manifest.ts";
@@ -135,7 +136,7 @@ async function prove(folder: string, contents: Contents, signal: AbortSignal): P
 
 /** `undefined` if the folder has no manifest, or one of other contents. Throws if the disk does not answer. */
 async function readContents(folder: string, digest: string): Promise<Contents | undefined> {
-  const contents = await readManifest(folder).catch((error: unknown) => {
+  const contents = await readManifest(folder, manifestBound()).catch((error: unknown) => {
     if (error instanceof RefusedRead) throw unreadable(folder, error.cause);
     return undefined;
   });

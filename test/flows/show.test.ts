@@ -1,5 +1,6 @@
 /** What `inlet show`, the page of a transfer and the API say about files, failed programs and times, on the work folder of a real run. */
-import { readdir, readFile, rm } from "node:fs/promises";
+import { hash } from "node:crypto";
+import { readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { changeOfLine } from "../../src/notify/notices.ts";
@@ -86,6 +87,47 @@ describe("the files of a transfer", () => {
       expect(await showText(installation)).not.toContain("Files:");
     },
   );
+
+  test("are those of the manifest that was delivered, and of no other", async () => {
+    const installation = await receive({});
+    const story = await showJson(installation);
+    const manifest = join(installation.inbox, story.folder ?? "", "transfer.json");
+    const end = await findEnd(installation);
+    const [text, sums] = await Promise.all(
+      [manifest, join(manifest, "..", "SHA256SUMS")].map((path) => readFile(path, "utf8")),
+    );
+    const written = [text, sums].map((it = "") => ({
+      bytes: Buffer.byteLength(it),
+      sha256: hash("sha256", it),
+    }));
+    expect(end.record.written).toEqual({ manifest: written[0], sums: written[1] });
+    const isKnown = expect.objectContaining({ contents: story.contents, contentsProblem: null });
+    // As an earlier version wrote it.
+    await writeFile(end.path, `${JSON.stringify({ ...end.record, written: undefined })}\n`);
+    expect(await showJson(installation)).toEqual(isKnown);
+    await truncate(manifest, 300 * 1024 ** 2);
+    const tooLarge = "transfer.json is larger than any of ours";
+    expect(await showJson(installation)).toMatchObject({ contents: null, contentsProblem: tooLarge });
+    await writeFile(end.path, `${JSON.stringify(end.record)}\n`);
+    expect(await showText(installation)).toMatch(
+      /Files:\n {2}not known: transfer\.json has \d+ bytes instead/,
+    );
+    expect((await readConsole(installation)).page).toMatch(/Not known: transfer\.json has \d+ bytes instead/);
+    await writeFile(manifest, text ?? "");
+    expect(await showJson(installation)).toEqual(isKnown);
+    // The status and the log say so too, and each start repeats only the status.
+    await truncate(manifest, 300 * 1024 ** 2);
+    const once = () => runProgram(["once", "--config", installation.config]);
+    const [first, second] = [await once(), await once()];
+    expect([first, second].map(({ stderr }) => stderr.match(/changed after the delivery/g)?.length)).toEqual([
+      1,
+      undefined,
+    ]);
+    const status = await callCommand(["status", "--json", "--config", installation.config]);
+    expect(JSON.parse(status.stdout).attention).toMatchObject([
+      { trackingId: "t1", reason: "changed", message: expect.stringContaining(story.folder ?? "?") },
+    ]);
+  });
 
   test("are counted where a route holds the transfer: the list of files was read, but not kept", async () => {
     const routes = [{ name: "exe", file: "*.txt", action: "hold" }];
@@ -183,6 +225,14 @@ interface Shown {
   readonly rounds: readonly {
     readonly ended?: { readonly handoff?: { readonly failed?: readonly { readonly output?: string }[] } };
   }[];
+}
+
+/** The end record of the only transfer. */
+async function findEnd({ inbox }: Installation) {
+  const ledger = join(inbox, ".inlet/ledger");
+  const name = (await readdir(ledger, { recursive: true })).find((it) => it.endsWith(".end-1.json")) ?? "";
+  const path = join(ledger, name);
+  return { path, record: JSON.parse(await readFile(path, "utf8")) };
 }
 
 /** The last two lines of each output that a message would quote. */

@@ -1,10 +1,12 @@
 /** Checks the folders, the file system below the work folder, and the groups that shall reach deliveries. */
 import { constants, type Stats } from "node:fs";
-import { access, readdir, stat, statfs } from "node:fs/promises";
+import { access, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { INBOX_TREE_ENTRIES } from "../../base/bounds.ts";
 import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { systemCode } from "../../base/faults.ts";
 import { lookAt } from "../../base/files.ts";
+import { entriesOf } from "../../base/foreign-files.ts";
 import { formatBytes, formatCount } from "../../base/phrases.ts";
 import { asOwnerOf } from "../../base/process.ts";
 import { describeReaders } from "../../config/credentials.ts";
@@ -328,7 +330,7 @@ async function foldersBelow(
   const isFitting = (name: string) =>
     segment.includes("{") ? !name.startsWith(".") : name === safeSegment(segment);
   // A folder that this user cannot list is not checked.
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const entries = await Array.fromAsync(entriesOf(folder, INBOX_TREE_ENTRIES)).catch(() => []);
   const paths = entries.flatMap((it) =>
     it.isDirectory() && isFitting(it.name) ? join(folder, it.name) : [],
   );

@@ -12,8 +12,16 @@ import {
 import type { Context } from "../../../src/cli/command.ts";
 import { parseSince, parseUntil } from "../../../src/cli/options.ts";
 import { report } from "../../../src/cli/orders.ts";
-import { formatProgress } from "../../../src/cli/printing.ts";
+import { columnsOf, formatCells, formatProgress, printTable } from "../../../src/cli/printing.ts";
 import type { ActResult } from "../../../src/model/views.ts";
+
+test.each(["=1+1", "+1", "-1", "@SUM(A1)", "＝1"])("%s is no formula in a spreadsheet", (text) => {
+  const rows = [{ sender: text, subject: `x${text}` }];
+  const stdout = new PassThrough();
+  printTable({ stdout } as unknown as Context, columnsOf<(typeof rows)[0]>("sender", "subject"), rows);
+  expect(stdout.read().toString()).toBe(`'${text}\tx${text}\n`);
+  expect(formatCells([text])).toBe(`'${text}\n`);
+});
 
 describe("points in time", () => {
   test.each([

@@ -100,6 +100,7 @@ export async function openBench(task: HandoffTask, more: Partial<HandoffTools> =
     "folder-picked-up": ({ delivered, how }) => void told.push(`${delivered.trackingId}: ${how}`),
     "pick-up-overdue": ({ delivered }) => void told.push(`${delivered.trackingId}: overdue`),
     "folder-removed": ({ delivered, after }) => void told.push(`${delivered.trackingId}: removed ${after}`),
+    "manifest-changed": ({ delivered, problem }) => void told.push(`${delivered.trackingId}: ${problem}`),
     "folder-left": ({ delivered }) => void told.push(`${delivered.trackingId}: left in place`),
     "handoff-succeeded": ({ delivered, step }) => void told.push(`${delivered.trackingId}: ${step} done`),
     "handoff-failed": ({ delivered, step }) => void told.push(`${delivered.trackingId}: ${step} failed`),

@@ -2,6 +2,7 @@
 import { mkdir, readdir, rename, rmdir, stat, statfs, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { openInbox, openRoom } from "../../../src/inbox/inbox.ts";
 import { canReach, prepareInbox } from "../../../src/inbox/reach.ts";
 import { makeFolder, makeFolderElsewhere } from "../../support/program.ts";
@@ -93,3 +94,19 @@ test("a disk that ran short all the same lacks what was left to write", async ()
   reservation.release();
   expect(await space.hasRoom("a")).toBe(true);
 });
+
+test("files that were promised to one are not promised to another", async () => {
+  const folder = await makeFolder();
+  const files = { ...systemMachine.files, statfs: (async () => FEW_FILES) as never };
+  await onMachine({ ...systemMachine, files }, async () => {
+    const space = openRoom(folder, () => 0);
+    const first = await space.reserve("a", 1, 60);
+    await expect(space.reserve("b", 1, 60)).rejects.toThrow("more files fit (inodes)");
+    first.release();
+    first.release();
+    await space.reserve("b", 1, 60);
+    await expect(space.reserve("c", 1, 60)).rejects.toThrow("more files fit (inodes)");
+  });
+});
+
+const FEW_FILES = { bsize: 4096, bavail: 1e6, files: 100, ffree: 100 };

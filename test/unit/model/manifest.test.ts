@@ -7,6 +7,7 @@ import {
   digestOf,
   formatManifest,
   formatSums,
+  manifestBound,
   readDeliveryId,
   readManifest,
   readSums,
@@ -29,9 +30,9 @@ test("a manifest and its sums are read as they were written", async () => {
     [...formatManifest(makeRecord({ released, round: 2 }), "NAME", CONTENTS)].join(""),
   );
   await writeFile(join(folder, "SHA256SUMS"), formatSums(CONTENTS));
-  expect(await digestOf(await readManifest(folder))).toBe(await digestOf(CONTENTS));
+  expect(await digestOf(await readManifest(folder, manifestBound()))).toBe(await digestOf(CONTENTS));
   expect(await digestOf({ ...CONTENTS, files: [] })).not.toBe(await digestOf(CONTENTS));
-  expect(await readManifest(folder)).toEqual({
+  expect(await readManifest(folder, manifestBound())).toEqual({
     version: 2,
     deliveryId: deliveryId("NAME", 2),
     mailbox: "m",
@@ -43,10 +44,18 @@ test("a manifest and its sums are read as they were written", async () => {
     released,
     ...CONTENTS,
   });
-  expect([...(await readSums(folder))]).toEqual([
+  expect([...(await readSums(folder, 2))]).toEqual([
     ["a.txt", "a".repeat(64)],
     ["message.eml", "b".repeat(64)],
   ]);
+});
+
+test("a character that reorders text is escaped in a manifest, and its value stays", async () => {
+  const originalName = "gnp\u202etxt.exe";
+  const contents = { ...CONTENTS, subject: "\u2066a", files: [{ ...FILE, originalName }] };
+  const text = [...formatManifest(makeRecord(), "NAME", contents)].join("");
+  expect(text).toMatch(/^[\n -~]*$/);
+  expect(await readManifest(await write(text), manifestBound())).toMatchObject(contents);
 });
 
 test("a delivery is verified as far as its files are", () => {
@@ -56,18 +65,27 @@ test("a delivery is verified as far as its files are", () => {
 });
 
 test("the id of a delivery is read from its manifest, whatever else a consumer changed there", async () => {
-  expect(await readDeliveryId(await write('{"deliveryId":"d1"}'))).toEqual({ id: "d1" });
+  expect(await readDeliveryId(await write('{"deliveryId":"d1"}'), manifestBound())).toEqual({ id: "d1" });
   for (const text of ['{"deliveryId":1}', '{"subject":"\\"deliveryId\\": \\"d1\\""}', "null", "{"]) {
-    expect([text, await readDeliveryId(await write(text))]).toEqual([text, { id: undefined }]);
+    expect([text, await readDeliveryId(await write(text), manifestBound())]).toEqual([
+      text,
+      { id: undefined },
+    ]);
   }
   const folder = await write('{"deliveryId":"d1"}');
   await rm(join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
+  expect(await readDeliveryId(folder, manifestBound())).toEqual({ id: undefined });
   await symlink(join(await write('{"deliveryId":"d1"}'), "transfer.json"), join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
+  expect(await readDeliveryId(folder, manifestBound())).toEqual({
+    id: undefined,
+    problem: "transfer.json is a link",
+  });
   await rm(join(folder, "transfer.json"));
   await mkdir(join(folder, "transfer.json"));
-  expect(await readDeliveryId(folder)).toEqual({ id: undefined });
+  expect(await readDeliveryId(folder, manifestBound())).toEqual({
+    id: undefined,
+    problem: "transfer.json is not a plain file",
+  });
 });
 
 async function write(manifest: string): Promise<string> {

@@ -299,9 +299,9 @@ export class Process implements Owner, Machine {
         return Array.from(entries, ([name, entry]) => new Dirent(name, entry));
       },
       opendir: (path: string) => {
-        const names = [...disk.folder(path).entries.keys()];
+        const entries = Array.from(disk.folder(path).entries, ([name, entry]) => new Dirent(name, entry));
         return (async function* () {
-          for (const name of names) yield { name };
+          yield* entries;
         })();
       },
       realpath: (path: string) => {
