@@ -55,7 +55,7 @@ const HELD_BY: Readonly<Record<string, string>> = {
 
 /** Reads a whole file, a whole folder or a whole stream, however large it is, or parses a whole text. */
 const UNBOUNDED =
-  /\b(?:readFile|readFileSync|readdir|readdirSync|opendir|tryReadFile|readText|createReadStream|JSON\.parse)\(|\.(?:text|json|arrayBuffer)\(\)|\b(?:tryRead|disk\.read|disk\.list)\(/;
+  /\b(?:readFile|readFileSync|readdir|readdirSync|opendir|tryReadFile|readText|createReadStream|JSON\.parse|parseJson|parseAs)\(|\.(?:text|json|arrayBuffer)\(\)|\b(?:tryRead|disk\.read|disk\.list)\(/;
 
 /** Why each file may do so: what it reads, and whose that is. Nothing of an inbox is here. */
 const READS_WHOLE: Readonly<Record<string, string>> = {
@@ -63,6 +63,7 @@ const READS_WHOLE: Readonly<Record<string, string>> = {
   "base/durable.ts": "the work folder and staged folders",
   "base/files.ts": "passes the calls on",
   "base/foreign-files.ts": "the door to the files of an inbox: each read has a bound",
+  "base/json.ts": "a text that its reader has bounded",
   "base/long-text.ts": "an entry and the rest of a JSON text, each within the caller's bound",
   "base/process.ts": "/proc",
   "base/sums.ts": "a staged folder",
@@ -71,6 +72,7 @@ const READS_WHOLE: Readonly<Record<string, string>> = {
   "config/": "the configuration and its secrets",
   "cli/":
     "what the person who runs the command names, and our own package; verify.ts hashes files piece by piece",
+  "console/actions.ts": "a field of a form, whose body is bounded",
   "console/api.ts": "our own assets",
   "console/server.ts": "our own assets",
   "daemon/live-settings.ts": "our own settings",
@@ -79,6 +81,7 @@ const READS_WHOLE: Readonly<Record<string, string>> = {
   "handoff/outbox.ts": "the work folder",
   "handoff/peek.ts": "the work folder",
   "host/": "the state folder, the machine, and the configuration of systemd",
+  "inbox/exposure.ts": "/proc",
   "inbox/members.ts": "the work folder",
   "inbox/mounts.ts": "/proc",
   "inbox/probe.ts": "folders that the probe has made",

@@ -52,8 +52,13 @@ class EmbeddedQueue implements JobQueue {
       onRest?.(service, rest);
     };
     const turns = new Turns(new OwnValues(), services, false);
-    const on = { rest: noteRest, served: () => {} };
-    this.#polls = new Polls((...call) => this.#track(poll(...call)), services, turns, on, random);
+    this.#polls = new Polls(
+      (...call) => this.#track(poll(...call)),
+      services,
+      turns,
+      { rest: noteRest },
+      random,
+    );
   }
 
   async start(handlers: Handlers): Promise<void> {

@@ -13,7 +13,7 @@ export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset">;
 export interface PollEvents {
   rest(service: string, rest: Rest | undefined): void;
   /** Another process polls this mailbox, with success. */
-  served(mailbox: string): void;
+  served?(mailbox: string): void;
 }
 
 /** A poll is up to this share of its interval early or late. */
@@ -188,7 +188,7 @@ export class Polls {
     const turn: Turn = isUrgent ? { waitMs: 0 } : await this.#turns.take(poll);
     const { waitMs, rest, isServed, isProbe = false } = turn;
     if (!isUrgent) this.#noteRest(service, rest);
-    if (isServed) this.#on.served(mailbox);
+    if (isServed) this.#on.served?.(mailbox);
     if (waitMs > 0) {
       scheduled.waitMs = this.#spread(waitMs);
       return;
