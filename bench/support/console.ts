@@ -70,7 +70,13 @@ async function withConsole(visit: (send: Send) => Promise<unknown>): Promise<voi
     const record = makeRecord({ trackingId: `T-${at}`, state: "waiting", reason: "retry" });
     board.listener({ type: "transfer-changed", record, fault: undefined });
   }
-  const access = new Sessions({ read: "open", readTokens: undefined, cookie: "bench", clock: systemClock });
+  const access = new Sessions({
+    read: "open",
+    readTokens: undefined,
+    cookie: "bench",
+    clock: systemClock,
+    onWrong: () => {},
+  });
   const started = { submitted: Promise.resolve(), settled: Promise.resolve(), results: () => [] };
   const server = createConsole(
     {
@@ -88,6 +94,7 @@ async function withConsole(visit: (send: Send) => Promise<unknown>): Promise<voi
       access,
       hosts: [],
       stuck: () => undefined,
+      onLimited: () => {},
     },
     systemClock,
   );

@@ -45,3 +45,41 @@ export const ORDER_BYTES = 64 * 1024;
 export const OUTPUT_BYTES = 2_048;
 /** One answer of a mail server. */
 export const MAIL_ANSWER_BYTES = 64 * 1024;
+
+// HTTP callers: the console with its API, its probes and its metrics.
+
+/** Connections that have not sent the whole head of a request. A new one replaces the oldest, of its own address first. */
+export const MAX_SILENT_CONNECTIONS = 1_024;
+/** Requests at once, except probes and event streams. A new one replaces one whose client has kept us waiting longest. */
+export const MAX_REQUESTS = 200;
+/** From one address; a proxy needs few. */
+export const MAX_REQUESTS_OF_PEER = 100;
+/** Event streams at once. */
+export const MAX_STREAMS = 50;
+/** Per address, so that one client cannot use up all of them. People behind one proxy share its address. */
+export const MAX_STREAMS_OF_PEER = 20;
+/** The head of a request, and its body, must arrive in this time. */
+export const REQUEST_MS = 10_000;
+/** A list may name a thousand transfers. */
+export const MAX_BODY_BYTES = 512 * 1024;
+/** Anyone may send this form. */
+export const MAX_SIGN_IN_BYTES = 4 * 1024;
+/** How long the rest of a refused body is read and dropped: most clients send all of it before they read the answer. */
+export const DROPPED_BODY_MS = 2_000;
+/** An answer ends if its client has left some of it unread for so long. */
+export const UNREAD_MS = 60_000;
+/** Of all answers together. Beyond, the largest ends. */
+export const MAX_UNREAD_BYTES = 16 * 1024 ** 2;
+/** Long answers are made in pieces. Other work runs between two of them. */
+export const PIECE_BYTES = 128 * 1024;
+/** After each piece of work for callers, the rest of the daemon has this many times as long for itself. */
+export const REST_PER_PIECE = 2;
+/** Callers that are refused for now may come back after this time. */
+export const RETRY_AFTER_SECONDS = 5;
+/** More wrong tokens from one address are answered after a pause. */
+export const MAX_WRONG_TOKENS_PER_MINUTE = 10;
+export const WRONG_TOKEN_PAUSE_MS = 1_000;
+/** Refusals that wait at once. More are answered without a pause, since a waiting one holds memory. */
+export const MAX_WAITING_REFUSALS = 50;
+/** Informational answers (1xx) of a service before its answer. */
+export const MAX_INTERIM_ANSWERS = 16;

@@ -153,6 +153,8 @@ export function logEvents(log: EventLines): Emit {
     "console-opened": ({ address }) => log.info({ address }, "the console is open"),
     "console-failed": ({ address, reason }) =>
       log.warn({ address, reason }, "the console cannot be opened, and is retried"),
+    "callers-limited": ({ limit, from, count }) =>
+      log.warn({ reason: limit, from, count }, "callers of the console exceed a limit"),
     "supervisor-unreachable": ({ reason }) =>
       log.error({ reason }, "systemd cannot be notified of the service's state"),
     "work-stuck": ({ work }) =>

@@ -17,8 +17,6 @@ import type { ConsoleTools } from "./port.ts";
 import { type Notice, requireRole, type Sessions } from "./sessions.ts";
 import { renderConfirmation } from "./transfers.ts";
 
-/** A list may name a thousand transfers. */
-const MAX_BODY_BYTES = 512 * 1024;
 const MAX_AT_ONCE = 10_000;
 /** How long pages wait for an outcome, and for a poll. */
 const PAGE_WAIT_MS = 10 * 60_000;
@@ -153,12 +151,12 @@ function backOf(fields: URLSearchParams): string {
 }
 
 /** `undefined` if the body is too large. All of it is read, because most clients send it before they read the answer. */
-export async function readBody(request: IncomingMessage): Promise<string | undefined> {
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+    if (bytes <= maxBytes) chunks.push(chunk);
   }
-  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks).toString();
+  return bytes > maxBytes ? undefined : Buffer.concat(chunks).toString();
 }

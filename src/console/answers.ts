@@ -1,8 +1,11 @@
 /** Sends HTTP answers. */
 import { type ServerResponse, STATUS_CODES } from "node:http";
+import { DROPPED_BODY_MS, PIECE_BYTES, RETRY_AFTER_SECONDS } from "../base/bounds.ts";
 import { FAULT_CODES, type FaultCode } from "../base/fault-codes.ts";
 import { detailOf, type Fault } from "../base/faults.ts";
+import { clearTimeout, setTimeout } from "../base/timers.ts";
 import type { Problem } from "../model/api.ts";
+import { type Callers, inTurn } from "./callers.ts";
 
 /** Every other fault may pass: 503. */
 const STATUS_OF: Readonly<Partial<Record<FaultCode, number>>> = {
@@ -33,8 +36,45 @@ export function explain(fault: Fault): string {
   return (fault.code === "UNEXPECTED" ? "" : detailOf(fault)) || fault.advice;
 }
 
+const JSON_TYPE = "application/json; charset=utf-8";
+
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
-  send(response, status, "application/json; charset=utf-8", `${JSON.stringify(value)}\n`);
+  send(response, status, JSON_TYPE, `${JSON.stringify(value)}\n`);
+}
+
+/**
+ * Sends an object with one more key, which holds a list, in pieces. Does not wait for the client, so that the caller can drop
+ * the list: its text alone is kept, and `Callers` limits that.
+ */
+export async function sendList(
+  callers: Callers,
+  response: ServerResponse,
+  others: object,
+  key: string,
+  list: Iterable<unknown>,
+): Promise<void> {
+  let text = `${JSON.stringify(others).slice(0, -1)},${JSON.stringify(key)}:[`;
+  let isFirst = true;
+  const entries = Iterator.from(list);
+  const addEntries = () => {
+    while (text.length < PIECE_BYTES) {
+      const { done, value } = entries.next();
+      if (done) return true;
+      text += `${isFirst ? "" : ","}${JSON.stringify(value)}`;
+      isFirst = false;
+    }
+    return false;
+  };
+  let isWhole = await inTurn(addEntries);
+  if (isWhole) return send(response, 200, JSON_TYPE, `${text}]}\n`);
+  response.writeHead(200, { "content-type": JSON_TYPE });
+  while (!isWhole && !response.destroyed && response.req.method !== "HEAD") {
+    response.write(text);
+    callers.trim();
+    text = "";
+    isWhole = await inTurn(addEntries);
+  }
+  response.end(`${text}]}\n`);
 }
 
 /** Problem details for programs, plain text for others. */
@@ -45,6 +85,7 @@ export function refuse(
   { code, ...more }: Pick<Problem, "results"> & { readonly code?: FaultCode } = {},
 ): void {
   if (status === 401) response.setHeader("www-authenticate", "Bearer");
+  if (status === 429 || status === 503) response.setHeader("retry-after", RETRY_AFTER_SECONDS);
   if (response.req.url?.startsWith("/api/")) {
     const about =
       code === undefined
@@ -56,6 +97,15 @@ export function refuse(
 }
 
 export function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+  const { req } = response;
   response.writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) });
-  response.end(response.req.method === "HEAD" ? undefined : body);
+  if (req.method !== "POST" || req.readableEnded) return void response.end(req.method === "HEAD" ? "" : body);
+  // The request is answered before its body has arrived. A connection that closes now would lose the answer.
+  response.write(body);
+  const end = () => response.end();
+  const timer = setTimeout(end, DROPPED_BODY_MS);
+  req
+    .once("close", () => clearTimeout(timer))
+    .once("end", end)
+    .resume();
 }

@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { join } from "node:path";
 import * as v from "valibot";
+import { MAX_BODY_BYTES } from "../base/bounds.ts";
+import { Mutex } from "../base/concurrency.ts";
 import { Fault } from "../base/faults.ts";
 import { formatMoment } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
@@ -13,7 +15,8 @@ import { type Parsed, parseQuery } from "../model/queries.ts";
 import { headlineOf } from "../model/status.ts";
 import { listOpen } from "../operate/list.ts";
 import { act, failureOf, problemOf, readBody } from "./actions.ts";
-import { refuse, sendJson, whenClosed } from "./answers.ts";
+import { refuse, sendJson, sendList, whenClosed } from "./answers.ts";
+import { inTurn } from "./callers.ts";
 import { titleOf } from "./layout.ts";
 import type { ConsoleTools } from "./port.ts";
 import { requireRole } from "./sessions.ts";
@@ -40,21 +43,36 @@ export function makeApi(tools: ConsoleTools) {
   const handlers = handlersOf(tools);
   return async (path: ApiPath, response: ServerResponse, parameters: URLSearchParams): Promise<void> => {
     const route: ApiRoute = API[path];
-    const text = route.body === undefined ? "" : await readBody(response.req);
     const by = await requireRole(tools.access, route.role, response.req);
+    const text = route.body === undefined ? "" : await readBody(response.req, MAX_BODY_BYTES);
     if (text === undefined) throw new Fault("REQUEST_TOO_LARGE");
     const query = parseQuery(route.query as v.GenericSchema<unknown, object>, parameters, tools.clock.now());
     if (typeof query === "string") throw new Fault("REQUEST_INVALID", { detail: query });
     const body = route.body === undefined ? undefined : parseBody(API_SHAPES[route.body], text);
     // The table gives each handler the types of its own route.
-    const handle = handlers[path] as (asked: unknown) => unknown;
+    const handle = handlers[path] as (asked: unknown) => Promise<object | undefined>;
     const answer = await handle({ query, body, by, response });
     if (answer !== undefined) sendJson(response, 200, answer);
   };
 }
 
 function handlersOf(tools: ConsoleTools): Handlers {
-  const { board, operate, journal, streams } = tools;
+  const { board, operate, journal, streams, callers } = tools;
+  const lists = new Mutex();
+  /** Sends an answer of the journal before the next one is read: only one is in memory at once. */
+  const sendJournal = async <Key extends string>(
+    response: ServerResponse,
+    key: Key,
+    read: (signal: AbortSignal) => Promise<Readonly<Record<Key, readonly unknown[]>>>,
+  ) => {
+    const isSent = await journal.run(response, async (signal) => {
+      const { [key]: list, ...others } = await read(signal);
+      await sendList(callers, response, others, key, list);
+      return true;
+    });
+    if (isSent === undefined) throw new Fault("BUSY");
+    return undefined;
+  };
   const makeStatus = () => ({ event: "status", data: board.read() });
   const makeHeartbeat = () => {
     const status = board.read();
@@ -67,9 +85,14 @@ function handlersOf(tools: ConsoleTools): Handlers {
     "/api/status": () => board.read(),
     "/api/transfers": async ({ query, response }) => {
       if (query.group === undefined)
-        return unlessBusy(await journal.run(response, (signal) => operate.list(query, signal)));
-      const { transfers, ...page } = listOpen(board.transfers(), query);
-      return { ...page, transfers: transfers.map((it) => board.withHelp(it)) };
+        return sendJournal(response, "transfers", (signal) => operate.list(query, signal));
+      await lists.run(async () => {
+        if (response.destroyed) return;
+        const { transfers, ...page } = await inTurn(() => listOpen(board.transfers(), query));
+        const helped = transfers.values().map((it) => board.withHelp(it));
+        await sendList(callers, response, page, "transfers", helped);
+      });
+      return undefined;
     },
     "/api/transfers/story": async ({ query }) => {
       const story = await operate.story(query);
@@ -79,10 +102,11 @@ function handlersOf(tools: ConsoleTools): Handlers {
     "/api/transfers/objection": async ({ query: { act, ...key } }) => ({
       objection: (await operate.objectionTo(act, key)) ?? null,
     }),
-    "/api/history": async ({ query, response }) =>
-      unlessBusy(await journal.run(response, (signal) => operate.history(query.kind, query, signal))),
+    "/api/history": ({ query, response }) =>
+      sendJournal(response, "entries", (signal) => operate.history(query.kind, query, signal)),
     "/api/events": ({ query, response }) => {
-      if (streams.add(response, query.as === "heartbeat" ? makeHeartbeat : makeStatus)) return;
+      if (streams.add(response, query.as === "heartbeat" ? makeHeartbeat : makeStatus))
+        return callers.release(response) as undefined;
       throw new Fault("BUSY", { detail: "There are too many listeners." });
     },
     // Made from the table of routes and its shapes.
@@ -118,12 +142,6 @@ async function actForProgram(
   const code = ({ 404: "NO_SUCH_TRANSFER", 409: "ORDER_IMPOSSIBLE" } as const)[first.status];
   refuse(response, first.status, first.text, { results, ...(code === undefined ? {} : { code }) });
   return undefined;
-}
-
-/** `answer`: of `JournalAccess.run`. */
-function unlessBusy<Answer>(answer: Answer | undefined): Answer {
-  if (answer === undefined) throw new Fault("BUSY");
-  return answer;
 }
 
 function parseBody(shape: v.GenericSchema, text: string): unknown {

@@ -3,15 +3,11 @@
  * anything has changed. Browsers then fetch their page again. Programs get the whole status instead.
  */
 import type { ServerResponse } from "node:http";
+import { MAX_STREAMS, MAX_STREAMS_OF_PEER } from "../base/bounds.ts";
 
 const TICK_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
 const TICKS_PER_HEARTBEAT = 3;
-const MAX_LISTENERS = 50;
-/** Per address, so that one client cannot use up all listeners. People behind one proxy share its address. */
-const MAX_PER_PEER = 20;
-/** A client that leaves this much unread is disconnected. Browsers connect again. */
-const MAX_PENDING_BYTES = 1024 ** 2;
 
 type MakeEvent = () => { readonly event: string; readonly data: unknown };
 
@@ -36,7 +32,7 @@ export class EventStreams {
     const ofPeer = [...this.#listeners.keys()].filter(
       ({ req }) => req.socket.remoteAddress === remoteAddress,
     );
-    if (this.#listeners.size >= MAX_LISTENERS || ofPeer.length >= MAX_PER_PEER) return false;
+    if (this.#listeners.size >= MAX_STREAMS || ofPeer.length >= MAX_STREAMS_OF_PEER) return false;
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write("retry: 2000\n\n");
     response.write(serialize(makeEvent));
@@ -62,8 +58,8 @@ export class EventStreams {
     for (const [response, makeEvent] of this.#listeners) {
       const text = texts.get(makeEvent) ?? serialize(makeEvent);
       texts.set(makeEvent, text);
-      if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
-      else response.write(text);
+      // The client has not read the one before. The next one tells as much.
+      if (response.writableLength === 0) response.write(text);
     }
   }
 }

@@ -1,8 +1,8 @@
-/** Makes the HTTP server listen, and keeps it reachable, and its memory small, whatever its clients do. */
+/** Makes the HTTP server listen. */
 import { once } from "node:events";
 import { chmod, link, mkdtemp, rm } from "node:fs/promises";
 import type { Server } from "node:http";
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { lookAtLink } from "../base/files.ts";
 import { pauseOrAbort } from "../base/timers.ts";
@@ -10,9 +10,6 @@ import type { Emit } from "../model/events.ts";
 import { describeListen, type ListenAddress } from "../operate/client.ts";
 
 const RETRY_MS = 30_000;
-const MAX_CONNECTIONS = 200;
-/** From one address; a proxy needs few. */
-const MAX_PER_PEER = 100;
 /** Owner and group may open the console. */
 const SOCKET_MODE = 0o660;
 
@@ -88,31 +85,4 @@ function describeAddress(server: Server, at: ListenAddress): string {
 
 function reasonOf(error: unknown): string {
   return error instanceof Error && "code" in error ? String(error.code) : String(error);
-}
-
-/**
- * Allows one request on each connection, because a client could send many, read no answer, and so fill the memory. A new
- * connection beyond the limits replaces the one that was idle longest, so that health probes get through.
- */
-export function limitConnections(server: Server): void {
-  server.maxRequestsPerSocket = 1;
-  /** The longest idle first. */
-  const idle = new Set<Socket>();
-  const open = new Set<Socket>();
-  const forget = (socket: Socket) => {
-    open.delete(socket);
-    idle.delete(socket);
-  };
-  const close = (socket: Socket) => forget(socket.destroy());
-  server.on("connection", (socket: Socket) => {
-    open.add(socket);
-    idle.add(socket);
-    socket.once("close", () => forget(socket));
-    const isOther = (other: Socket) => other !== socket;
-    const isOfSamePeer = (other: Socket) => isOther(other) && other.remoteAddress === socket.remoteAddress;
-    if ([...open].filter(isOfSamePeer).length >= MAX_PER_PEER) close([...idle].find(isOfSamePeer) ?? socket);
-    if (open.size > MAX_CONNECTIONS) close([...idle].find(isOther) ?? socket);
-  });
-  // A connection is idle until its request.
-  server.on("request", ({ socket }) => void idle.delete(socket));
 }

@@ -3,6 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import type { Status, TransferStatus } from "../model/status.ts";
 import type { Local } from "../operate/local.ts";
+import type { Callers, OnLimited } from "./callers.ts";
 import type { EventStreams } from "./events.ts";
 import type { Html, PageTime } from "./html.ts";
 import type { JournalAccess, JournalSource } from "./journal.ts";
@@ -18,6 +19,7 @@ export interface ConsolePort extends JournalSource {
   readonly access: Sessions | undefined;
   /** Host names of the console, besides addresses, `localhost` and the machine's own name. */
   readonly hosts: readonly string[];
+  readonly onLimited: OnLimited;
   /** Names the work that hangs, if any. */
   stuck(): string | undefined;
 }
@@ -34,6 +36,7 @@ interface StatusSource {
 
 export interface ConsoleTools extends ConsolePort {
   readonly clock: Clock;
+  readonly callers: Callers;
   readonly journal: JournalAccess;
   readonly outcomes: Outcomes;
   readonly streams: EventStreams;

@@ -1,18 +1,27 @@
 /** The console and its API over HTTP. Reading is open unless a token is demanded; actions always need one. */
 import { readFile } from "node:fs/promises";
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
+import { MAX_BODY_BYTES, MAX_SIGN_IN_BYTES, REQUEST_MS } from "../base/bounds.ts";
 import type { Clock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
+import { monotonicMs } from "../base/timers.ts";
 import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
 import { isPolled, type MailboxStatus, type Status } from "../model/status.ts";
 import { FORMS, readBody } from "./actions.ts";
 import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
 import { makeApi } from "./api.ts";
+import { Callers, inTurn } from "./callers.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
-import { limitConnections } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGES, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
@@ -44,20 +53,32 @@ const ASSETS = {
   "icon.svg": "image/svg+xml",
 } as const;
 
+const PROBES = ["/healthz", "/readyz"];
+const CHECK_EVERY_MS = 2_000;
+/** What `/readyz` answers is known for so long: it costs more than a visitor may ask for at will. */
+const READINESS_KEPT_MS = 200;
+
 /** Not listening yet. Closing the server ends every connection. */
 export function createConsole(port: ConsolePort, clock: Clock): Server {
   const streams = new EventStreams();
   const changed = () => streams.changed();
   const outcomes = new Outcomes(clock, changed);
-  const tools = { ...port, clock, journal: new JournalAccess(port), outcomes, streams };
+  const server = createServer({
+    headersTimeout: REQUEST_MS,
+    // Later than `Callers`, which reports it.
+    requestTimeout: REQUEST_MS + CHECK_EVERY_MS,
+    connectionsCheckingInterval: CHECK_EVERY_MS,
+  });
+  const callers = new Callers(server, port.onLimited);
+  const tools = { ...port, clock, journal: new JournalAccess(port), outcomes, streams, callers };
   const routes = routesOf(tools);
-  const server = createServer({ requestTimeout: 10_000, headersTimeout: 10_000 });
-  limitConnections(server);
   server.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
-    // It rejects only if the answer has begun: every other error is answered.
-    answer(tools, routes, response).catch(() => response.destroy());
+    answer(tools, routes, response)
+      // It rejects only if the answer has begun: every other error is answered.
+      .catch(() => response.destroy())
+      .finally(() => callers.trim());
   });
   let stopWatching = () => {};
   server.on("listening", () => {
@@ -83,16 +104,21 @@ async function answer(
   const route = url === null ? undefined : routes.get(url.pathname);
   if (url === null || route === undefined) return refuse(response, 404, "Not found.");
   if (tryRefuse(route, url, tools, response)) return;
+  const isProbe = PROBES.includes(url.pathname);
+  if (!isProbe && !tools.callers.tryAdmit(response))
+    return refuse(response, 503, "Too many requests at once: try again in a moment.", { code: "BUSY" });
+  // A probe is answered at once, whatever other requests suffer.
+  const run = isProbe ? <Result>(work: () => Result) => work() : inTurn;
   try {
-    if (needsRole(route, url, tools)) await requireRole(tools.access, "read", response.req);
-    await route.handle(response, url);
+    await run(() => checkRights(route, url, tools, response.req));
+    await run(() => (response.destroyed ? undefined : route.handle(response, url)));
   } catch (error) {
     const fault = asFault(error);
     if (response.headersSent) throw fault;
     if (route.kind !== "page" && route.kind !== "change")
       return refuse(response, statusOf(fault), explain(fault), { code: fault.code });
     const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
-    await showNotice(tools, response, statusOf(fault), { text, isError: true });
+    await inTurn(() => showNotice(tools, response, statusOf(fault), { text, isError: true }));
   }
 }
 
@@ -100,11 +126,15 @@ async function answer(
 function tryRefuse(route: Route, url: URL, { hosts }: ConsolePort, response: ServerResponse): boolean {
   const { method = "", headers } = response.req;
   const methods = route.method === "POST" ? ["POST"] : ["GET", "HEAD"];
+  // A proxy may have looked at another one than we do.
+  const hasTwoHosts = (response.req.headersDistinct["host"] ?? []).length > 1;
   const isWrongMethod = !methods.includes(method);
   // A liveness probe reveals nothing, and may come under any name.
   const isForeignName = url.pathname !== "/healthz" && !isOurName(headers.host, hosts);
   const isOtherSite = headers["sec-fetch-site"] === "cross-site" && !isForAnySite(route, url, headers);
-  if (isWrongMethod) {
+  if (hasTwoHosts) {
+    refuse(response, 400, "More than one host name.");
+  } else if (isWrongMethod) {
     response.setHeader("allow", methods.join(", "));
     refuse(response, 405, `Use ${methods.join(" or ")}.`);
   } else if (isForeignName) {
@@ -112,13 +142,19 @@ function tryRefuse(route: Route, url: URL, { hosts }: ConsolePort, response: Ser
   } else if (isOtherSite) {
     refuse(response, 403, "Other sites may only link to the pages.", { code: "NOT_ALLOWED" });
   }
-  return isWrongMethod || isForeignName || isOtherSite;
+  return hasTwoHosts || isWrongMethod || isForeignName || isOtherSite;
 }
 
 /** The API and forms check the role of each request themselves. Assets reveal nothing, and neither does `/healthz`. */
-function needsRole({ kind }: Route, { pathname }: URL, { access }: ConsolePort): boolean {
-  if (kind === "machine") return access?.read === "token-for-all" && pathname !== "/healthz";
-  return kind === "page";
+async function checkRights(
+  { kind }: Route,
+  { pathname }: URL,
+  { access }: ConsolePort,
+  request: IncomingMessage,
+): Promise<void> {
+  const isClosed = kind === "machine" && access?.read === "token-for-all" && pathname !== "/healthz";
+  if (kind === "page" || isClosed) await requireRole(access, "read", request);
+  else if (pathname === "/metrics") await access?.refuseWrongToken(request);
 }
 
 /** Whether another site may cause this request. A link to a page is allowed, but no expensive search in the journal. */
@@ -132,7 +168,8 @@ function isForAnySite(
 }
 
 function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
-  const { access, board, metrics, stuck } = tools;
+  const { access, board, stuck } = tools;
+  const metrics = new Coalesced(tools.metrics);
   const answerApi = makeApi(tools);
   const routes = new Map<string, Route>();
   for (const [path, page] of Object.entries(PAGES)) {
@@ -150,17 +187,22 @@ function routesOf(tools: ConsoleTools): ReadonlyMap<string, Route> {
     const work = stuck();
     sendJson(response, work === undefined ? 200 : 503, { alive: work === undefined, stuck: work });
   });
+  let known = { atMs: Number.NEGATIVE_INFINITY, readiness: { ready: false, reasons: [""] } };
   addMachine("/readyz", (response) => {
-    const readiness = readinessOf(board.read());
+    const atMs = monotonicMs();
+    if (atMs - known.atMs > READINESS_KEPT_MS) known = { atMs, readiness: readinessOf(board.read()) };
+    const { readiness } = known;
     sendJson(response, readiness.ready ? 200 : 503, readiness);
   });
   addMachine("/metrics", async (response) =>
-    send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics()),
+    send(response, 200, "text/plain; version=0.0.4; charset=utf-8", await metrics.run()),
   );
   if (access === undefined) return routes;
   for (const [path, handleForm] of Object.entries(FORMS)) {
     const handle = async (response: ServerResponse) => {
-      const body = await readBody(response.req);
+      const isSignIn = path === "/sign-in";
+      await access.admitForm(response.req, isSignIn);
+      const body = await readBody(response.req, isSignIn ? MAX_SIGN_IN_BYTES : MAX_BODY_BYTES);
       if (body === undefined) throw new Fault("REQUEST_TOO_LARGE");
       await handleForm(tools, { access, response, fields: new URLSearchParams(body) });
     };

@@ -6,6 +6,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIPv6 } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { MAX_WAITING_REFUSALS, MAX_WRONG_TOKENS_PER_MINUTE, WRONG_TOKEN_PAUSE_MS } from "../base/bounds.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
@@ -27,7 +28,11 @@ export interface SessionOptions {
   readonly readTokens: (() => Promise<Tokens>) | undefined;
   /** Part of the cookie's name, because browsers send the cookies of a host to each of its ports. */
   readonly cookie: string;
+  /** The host of a public URL with TLS, if there is one. */
+  readonly secureHost?: string | undefined;
   readonly clock: Clock;
+  /** Called for each wrong token, with the address that it came from. */
+  readonly onWrong: (from: string) => void;
 }
 
 /** The result of a visitor's last request, shown once. */
@@ -92,7 +97,9 @@ export class Sessions {
     const { id, who: name, proof: signOut } = found ?? this.#start("socket");
     const proof = this.#roleOf(name) === "operate" ? signOut : undefined;
     const visitor = { canSignIn, proof, signOut, name };
-    return found === undefined ? { visitor, cookie: this.#formatCookie(id, SESSION_MS) } : { visitor };
+    return found === undefined
+      ? { visitor, cookie: this.#formatCookie(request, id, SESSION_MS) }
+      : { visitor };
   }
 
   /** The open session of a request. */
@@ -130,17 +137,33 @@ export class Sessions {
     isReading: boolean,
     proof: string | null | undefined,
   ): Promise<string | undefined> {
-    const bearer = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1];
+    const bearer = bearerOf(request);
     if (bearer !== undefined) return this.#checkToken(request, bearer);
     if (!this.#needsToken && (isReading || isProgram(request))) return claimedUser(request);
     return (isReading ? this.find(request) : this.#findProven(request, proof))?.who;
+  }
+
+  /** Anonymous requests pass, where reading is open. Other schemes than `Bearer` are a proxy's. */
+  async refuseWrongToken(request: IncomingMessage): Promise<void> {
+    const bearer = bearerOf(request);
+    if (bearer === undefined) return;
+    await this.#renew();
+    if ((await this.#checkToken(request, bearer)) === undefined) throw new Fault("UNAUTHORIZED");
+  }
+
+  /** As far as the headers tell, before the body is read. It holds the proof of the session. */
+  async admitForm(request: IncomingMessage, isSignIn: boolean): Promise<void> {
+    await this.refuseWrongToken(request);
+    if (bearerOf(request) !== undefined || (!this.#needsToken && isProgram(request))) return;
+    if (!isSameOrigin(request) || (!isSignIn && this.find(request) === undefined))
+      throw new Fault("UNAUTHORIZED");
   }
 
   /** Returns the header that sets the cookie; `undefined` if the token is wrong. */
   async signIn(request: IncomingMessage, token: string): Promise<string | undefined> {
     await this.#renew();
     const who = isSameOrigin(request) ? await this.#checkToken(request, token) : undefined;
-    return who && this.#formatCookie(this.#start(who).id, SESSION_MS);
+    return who && this.#formatCookie(request, this.#start(who).id, SESSION_MS);
   }
 
   /** Returns the header that removes the cookie. */
@@ -148,7 +171,7 @@ export class Sessions {
     const found = this.#findProven(request, proof);
     if (found === undefined) throw new Fault("UNAUTHORIZED");
     this.#open.delete(found.id);
-    return this.#formatCookie("", 0);
+    return this.#formatCookie(request, "", 0);
   }
 
   /** Reads the tokens again. Ends the sessions of tokens that have changed or were removed. */
@@ -179,8 +202,13 @@ export class Sessions {
 
   /** The name of a right token. */
   async #checkToken(request: IncomingMessage, token: string): Promise<string | undefined> {
-    const check = () => this.#nameOf(token);
-    const found = await this.#guesses.attempt(request.socket.remoteAddress ?? "", check);
+    const from = request.socket.remoteAddress ?? "socket";
+    const check = () => {
+      const name = this.#nameOf(token);
+      if (name === undefined) this.#options.onWrong(from);
+      return name;
+    };
+    const found = await this.#guesses.attempt(from, check);
     if (found === "throttled") throw new Fault("TOKENS_THROTTLED");
     return found;
   }
@@ -206,8 +234,9 @@ export class Sessions {
     return isSame(found.proof, proof) ? found : undefined;
   }
 
-  #formatCookie(id: string, lastsMs: number): string {
-    return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}`;
+  #formatCookie(request: IncomingMessage, id: string, lastsMs: number): string {
+    const secure = isOverTls(request, this.#options.secureHost) ? "; Secure" : "";
+    return `${this.#cookie}=${id}; HttpOnly; SameSite=Strict; Path=/; Max-Age=${lastsMs / 1000}${secure}`;
   }
 }
 
@@ -221,9 +250,24 @@ export async function requireRole(
   request: IncomingMessage,
   proof?: string | null,
 ): Promise<Actor> {
-  if (role === "read" && (access?.read ?? "open") === "open") return NOBODY;
+  if (role === "read" && (access?.read ?? "open") === "open") {
+    await access?.refuseWrongToken(request);
+    return NOBODY;
+  }
   if (access === undefined) throw new Fault("NOT_ALLOWED");
   return access.authorize(request, role, proof);
+}
+
+/** Names of schemes ignore case. */
+function bearerOf({ headers }: IncomingMessage): string | undefined {
+  return /^Bearer\b *(.*)$/i.exec(headers.authorization ?? "")?.[1];
+}
+
+/** By the browser's own word in a form, by the proxy's, or by the configured address. A false word changes its own cookie only. */
+function isOverTls({ headers }: IncomingMessage, secureHost: string | undefined): boolean {
+  const isForwarded = /^https\b/i.test(String(headers["x-forwarded-proto"] ?? ""));
+  const isConfigured = secureHost !== undefined && headers.host === secureHost;
+  return isForwarded || isConfigured || headers.origin?.startsWith("https:") === true;
 }
 
 /** Node cannot ask the kernel who opened a socket, so the name is only a claim. */
@@ -265,20 +309,18 @@ function isProgram({ headers }: IncomingMessage): boolean {
   return isJson && headers.origin === undefined && headers["sec-fetch-site"] === undefined;
 }
 
-/** More wrong tokens from one peer are answered after a pause. */
-const MAX_WRONG_PER_MINUTE = 10;
 const MINUTE_MS = 60_000;
-const PAUSE_MS = 1_000;
 const MAX_PEERS = 1_000;
 
-/** Slows down guesses of tokens. */
+/** Slows down wrong tokens. A right one is never slower because of others, so only its length keeps it from being guessed. */
 export class Guesses {
   readonly #clock: Clock;
   readonly #pauseMs: number;
+  #waiting = 0;
   /** Times of the latest wrong tokens by peer, at most as many as are allowed. */
   readonly #wrongMs = new Map<string, number[]>();
 
-  constructor(clock: Clock, pauseMs = PAUSE_MS) {
+  constructor(clock: Clock, pauseMs = WRONG_TOKEN_PAUSE_MS) {
     this.#clock = clock;
     this.#pauseMs = pauseMs;
   }
@@ -296,9 +338,12 @@ export class Guesses {
     const [oldest] = this.#wrongMs.keys();
     this.#wrongMs.delete(peer);
     if (this.#wrongMs.size >= MAX_PEERS && oldest !== undefined) this.#wrongMs.delete(oldest);
-    this.#wrongMs.set(peer, [...recent, nowMs].slice(-MAX_WRONG_PER_MINUTE));
-    if (recent.length < MAX_WRONG_PER_MINUTE) return undefined;
-    await pause(this.#pauseMs);
+    this.#wrongMs.set(peer, [...recent, nowMs].slice(-MAX_WRONG_TOKENS_PER_MINUTE));
+    if (recent.length < MAX_WRONG_TOKENS_PER_MINUTE) return undefined;
+    if (this.#waiting < MAX_WAITING_REFUSALS) {
+      this.#waiting++;
+      await pause(this.#pauseMs).finally(() => this.#waiting--);
+    }
     return "throttled";
   }
 }

@@ -52,7 +52,9 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
   if (http === undefined) return;
   // Loaded only here: most commands need no server.
   const { createConsole } = await import("../console/server.ts");
+  const { reportLimits } = await import("../console/callers.ts");
   const { startListening } = await import("../console/listen.ts");
+  const onLimited = reportLimits(emit);
   const port: ConsolePort = {
     board,
     metrics: async () => {
@@ -83,8 +85,9 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
     }),
     tally: (sinceMs, slotMs, signal) =>
       tallyHistory(live.now.work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
-    access: await openAccess(tools, http),
+    access: await openAccess(tools, http, (from) => onLimited("wrong-token", from)),
     hosts: http.hosts,
+    onLimited,
     stuck: () => pulse.stuck(),
   };
   scope.adopt(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
@@ -94,6 +97,7 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
 async function openAccess(
   { live, clock, stop }: ConsoleTools,
   http: HttpSettings,
+  onWrong: (from: string) => void,
 ): Promise<Sessions | undefined> {
   // The permissions of a socket file already say who may read.
   const isSocket = "path" in http.listen;
@@ -104,7 +108,9 @@ async function openAccess(
   const cookie = hash("sha256", JSON.stringify([hostname(), http.listen, live.now.inbox])).slice(0, 12);
   const readTokens = needsToken ? createTokenReader(live, clock, stop) : undefined;
   await readTokens?.();
-  return new Sessions({ read, readTokens, cookie, clock });
+  const { protocol, host } = URL.parse(http.publicUrl ?? "") ?? {};
+  const secureHost = protocol === "https:" ? host : undefined;
+  return new Sessions({ read, readTokens, cookie, secureHost, clock, onWrong });
 }
 
 /** Returns a function that reads the tokens from their present sources, unless that was done a moment ago. */

@@ -130,6 +130,8 @@ interface EventFacts {
   "console-opened": { address: string };
   /** The address cannot be listened on, and is retried. Emitted once. */
   "console-failed": { address: string; reason: string };
+  /** Callers of the console exceed a limit. `count`: how many since the last of these events; `from`: the last of them. */
+  "callers-limited": { limit: CallerLimit; from: string; count: number };
   /** The service manager does not accept notifications. Emitted once. */
   "supervisor-unreachable": { reason: string };
   /** `began`: broken since the last of these events; `kept`: no longer broken; both only as far as no trouble explains them. */
@@ -137,6 +139,9 @@ interface EventFacts {
   /** Work makes no progress, so the watchdog is not fed. Emitted once for each stall. */
   "work-stuck": { work: string };
 }
+
+/** `silent`: connections without a request; `crowded`: too many requests at once; `unread`: answers. */
+export type CallerLimit = "silent" | "unfinished" | "unread" | "crowded" | "wrong-token";
 
 type EventType = keyof EventFacts;
 

@@ -32,6 +32,7 @@ export const HELP = {
   inlet_handoff_total:
     "Attempts to run the command or to call the webhook after a delivery, by how they ended.",
   inlet_notifications_total: "Attempts to send a notification, by how they ended.",
+  inlet_callers_limited_total: "Callers of the console that exceeded a limit, by the limit.",
   inlet_build_info: "The version that runs.",
   inlet_transfers: "Transfers that are not delivered, by state.",
   inlet_trouble:
@@ -85,6 +86,7 @@ export class Metrics {
   readonly #pollSeconds = this.#histogram("inlet_poll_seconds", POLL_SECONDS);
   readonly #deliverySeconds = this.#histogram("inlet_delivery_seconds", DELIVERY_SECONDS);
   readonly #handoffs = this.#counter("inlet_handoff_total", "step", "result");
+  readonly #callers = this.#counter("inlet_callers_limited_total", "limit");
   readonly #notifications = this.#counter("inlet_notifications_total", "channel", "result");
 
   constructor(mailboxes: readonly ShownMailbox[], version: string, readStatus: () => Status, clock: Clock) {
@@ -99,6 +101,7 @@ export class Metrics {
     "poll-succeeded": ({ mailbox, tookMs }) => this.#polled(mailbox, "ok", tookMs),
     "poll-failed": ({ mailbox, tookMs }) => this.#polled(mailbox, "failed", tookMs),
     "transfer-discovered": ({ record }) => this.#discovered.inc({ mailbox: this.#labelOf(record.mailbox) }),
+    "callers-limited": ({ limit, count }) => this.#callers.inc({ limit }, count),
     "password-refused": ({ record }) => this.#refusals.inc({ mailbox: this.#labelOf(record.mailbox) }),
     "transfer-progressed": ({ receivedBytes }) => this.#bytes.inc(receivedBytes),
     "transfer-changed": ({ record }) => this.#changed(record),

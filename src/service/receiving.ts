@@ -5,7 +5,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 import { returnChunk } from "../base/blocks.ts";
+import { MAX_INTERIM_ANSWERS } from "../base/bounds.ts";
 import { nextTurn } from "../base/timers.ts";
+import { foreignAnswer } from "./answers.ts";
 
 const MIN_LARGE_BYTES = 64 * 1024;
 /** The connection pauses while this many bytes wait for the reader. */
@@ -51,6 +53,7 @@ export function receive(
 class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   readonly #endListeners: ((bytes: number) => void)[] = [];
   #bytes = 0;
+  #interim = 0;
   readonly #resolve: (answer: Answer) => void;
   readonly #reject: (error: unknown) => void;
   readonly #onSending: () => void;
@@ -80,6 +83,8 @@ class Receiver implements Dispatcher.DispatchHandler, AnswerBody {
   ): void {
     // Statuses below 200 are informational: the answer follows.
     if (statusCode >= 200) this.#resolve({ statusCode, headers, body: this });
+    else if (++this.#interim > MAX_INTERIM_ANSWERS)
+      this.fail(foreignAnswer("BAD_ANSWER", "informational answers without end"));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {

@@ -35,6 +35,7 @@ export const NOTHING_KNOWN = {
     actOnMailboxes: async () => [],
   },
   tally: async () => [],
+  onLimited: () => {},
 } satisfies Partial<ConsolePort>;
 
 /** Transfers `T-0`, `T-1` …, which expire in this order. From ten on there are 50 mailboxes, and one outage of 20. */
@@ -90,8 +91,9 @@ export function makeAccess(
   read: ReadAccess,
   readTokens = async () => TOKENS,
   clock = minutesApart(),
+  onWrong = (_from: string) => {},
 ): Sessions {
-  return new Sessions({ read, readTokens, cookie: "test", clock });
+  return new Sessions({ read, readTokens, cookie: "test", clock, onWrong });
 }
 
 function minutesApart(): Clock {

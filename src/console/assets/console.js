@@ -2,6 +2,8 @@
 
 const SILENT_MS = 8_000;
 const REFRESH_MS = 1_500;
+// How often a page without events is fetched, and asks for them again.
+const REFUSED_MS = 5_000;
 const silence = document.getElementById("silence");
 const live = document.getElementById("live");
 // The one region that screen readers announce.
@@ -18,8 +20,19 @@ let isDue = false;
 // Whether this visitor has acted: then outcomes are announced.
 let hasActed = false;
 
-const events = new EventSource("api/events?as=heartbeat");
-events.addEventListener("heartbeat", (event) => {
+let events = listen();
+
+function listen() {
+  const source = new EventSource("api/events?as=heartbeat");
+  source.addEventListener("heartbeat", onHeartbeat);
+  // A browser does not try again if the answer is a refusal, as when too many pages are open.
+  source.addEventListener("error", () => {
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => (events = listen()), REFUSED_MS);
+  });
+  return source;
+}
+
+function onHeartbeat(event) {
   const beat = JSON.parse(event.data);
   lastBeatAt = Date.now();
   title = beat.title;
@@ -30,12 +43,12 @@ events.addEventListener("heartbeat", (event) => {
     isDue = true;
   }
   showSilence();
-});
+}
 
 setInterval(() => {
   showSilence();
   // Times such as "2 min ago" grow old, so a page without changes is fetched again too.
-  const isOld = Date.now() - refreshedAt > 30_000;
+  const isOld = Date.now() - refreshedAt > (events.readyState === EventSource.CLOSED ? REFUSED_MS : 30_000);
   if ((isDue || isOld) && Date.now() - refreshedAt > REFRESH_MS && !document.hidden) void refresh();
 }, 500);
 
@@ -71,6 +84,8 @@ async function refresh() {
     const response = await fetch(location.href, { headers: { accept: "text/html" } });
     if (!response.ok) return;
     const next = new DOMParser().parseFromString(await response.text(), "text/html");
+    lastBeatAt = Date.now();
+    clock = next.querySelector("#live time")?.textContent ?? clock;
     for (const section of document.querySelectorAll("[data-live]")) {
       const newer = section.id === "" ? null : next.getElementById(section.id);
       if (newer !== null) replace(section, newer);

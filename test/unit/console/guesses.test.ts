@@ -19,7 +19,7 @@ test("ten wrong tokens a minute are refused at once, later ones after a pause", 
 test("a right token is accepted at once, however many wrong ones of the same address wait", async () => {
   const guesses = await guessed();
   let refused = 0;
-  const refusals = Array.from({ length: 200 }, () =>
+  const refusals = Array.from({ length: 50 }, () =>
     guesses.attempt("192.0.2.1", wrong).finally(() => refused++),
   );
   expect([await guesses.attempt("192.0.2.1", right), refused]).toEqual(["anna", 0]);

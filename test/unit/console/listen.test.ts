@@ -1,12 +1,10 @@
 /** The address of the console: sockets and connections. */
-import { once } from "node:events";
 import { statSync } from "node:fs";
 import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { limitConnections, startListening } from "../../../src/console/listen.ts";
+import { startListening } from "../../../src/console/listen.ts";
 import type { DaemonEvent } from "../../../src/model/events.ts";
 import { makeFolder } from "../../support/program.ts";
 
@@ -61,25 +59,4 @@ test("a file at the address of the socket is left alone, and a server that is cl
   expect([server.listening, await readdir(folder)]).toEqual([false, []]);
   await new Promise((resolve) => setImmediate(resolve));
   expect([server.listening, await readdir(folder)]).toEqual([false, []]);
-});
-
-test("idle connections do not make the server unreachable", async () => {
-  const server = createServer((_request, response) => void response.end("alive"));
-  limitConnections(server);
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  const sockets = Array.from({ length: 300 }, () => connect(port, "127.0.0.1").on("error", () => {}));
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.closeAllConnections();
-    server.close();
-  });
-  await Promise.all(sockets.map((socket) => once(socket, "connect").catch(() => {})));
-  for (let times = 0; times < 3; times++) {
-    expect(await (await fetch(`http://127.0.0.1:${port}/healthz`)).text()).toBe("alive");
-  }
-  await expect
-    .poll(() => new Promise((resolve) => server.getConnections((_, count) => resolve(count))))
-    .toBeLessThanOrEqual(101);
 });

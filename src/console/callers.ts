@@ -1,0 +1,150 @@
+/** Keeps the console reachable, and its memory small, whatever its clients do. */
+import type { Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import {
+  MAX_REQUESTS,
+  MAX_REQUESTS_OF_PEER,
+  MAX_SILENT_CONNECTIONS,
+  MAX_UNREAD_BYTES,
+  REQUEST_MS,
+  REST_PER_PIECE,
+  UNREAD_MS,
+} from "../base/bounds.ts";
+import { Mutex } from "../base/concurrency.ts";
+import { clearInterval, monotonicMs, pause, setInterval, setTimeout } from "../base/timers.ts";
+import type { CallerLimit, Emit } from "../model/events.ts";
+
+const LOOK_EVERY_MS = 1_000;
+const REPORT_EVERY_MS = 60_000;
+/** Of the oldest connections, when one of the same address is to be replaced. */
+const LOOKED_AT = 64;
+
+export type OnLimited = (limit: CallerLimit, from: string | undefined) => void;
+
+/** Returns a function that counts callers. The first at a limit is reported at once, and all others of a minute together. */
+export function reportLimits(emit: Emit): OnLimited {
+  const counts = new Map<CallerLimit, { count: number; from: string }>();
+  return (limit, from = "socket") => {
+    const known = counts.get(limit);
+    if (known !== undefined) return void Object.assign(known, { count: known.count + 1, from });
+    const more = { count: 0, from };
+    counts.set(limit, more);
+    emit({ type: "callers-limited", limit, from, count: 1 });
+    const report = () => {
+      counts.delete(limit);
+      if (more.count > 0) emit({ type: "callers-limited", limit, ...more });
+    };
+    setTimeout(report, REPORT_EVERY_MS).unref();
+  };
+}
+
+const turns = new Mutex();
+
+/** Runs the work of one caller at a time, as far as its first pause. After it, all other work has its turn. */
+export async function inTurn<Result>(work: () => Result): Promise<Awaited<Result>> {
+  const release = await turns.lock();
+  const startedMs = monotonicMs();
+  let result: Result;
+  try {
+    result = work();
+  } finally {
+    void pause((monotonicMs() - startedMs) * REST_PER_PIECE).then(release);
+  }
+  return await result;
+}
+
+/** The requests under way. Each has a connection of its own: a client could send many on one, and read no answer. */
+export class Callers {
+  /** Connections without the whole head of a request, the oldest first. */
+  readonly #silent = new Set<Socket>();
+  /** Requests that have a place, the oldest first. */
+  readonly #placed = new Set<ServerResponse>();
+  /** All requests, also those that need no place, and since when their client has kept us waiting. */
+  readonly #open = new Map<ServerResponse, number | undefined>();
+  readonly #onLimited: OnLimited;
+
+  constructor(server: Server, onLimited: OnLimited) {
+    this.#onLimited = onLimited;
+    server.maxRequestsPerSocket = 1;
+    server.on("connection", (socket: Socket) => this.#connected(socket));
+    server.on("request", ({ socket }, response) => {
+      this.#silent.delete(socket);
+      this.#open.set(response, undefined);
+      response.once("close", () => {
+        this.#open.delete(response);
+        this.release(response);
+      });
+    });
+    server.on("listening", () => {
+      const timer = setInterval(() => this.#look(), LOOK_EVERY_MS).unref();
+      server.once("close", () => clearInterval(timer));
+    });
+  }
+
+  /** Returns false if there is no place. A new request takes the place of one whose client keeps us waiting. */
+  tryAdmit(response: ServerResponse): boolean {
+    const { remoteAddress } = response.req.socket;
+    const ofPeer = [...this.#placed].filter(({ req }) => req.socket.remoteAddress === remoteAddress);
+    const isFull = this.#placed.size >= MAX_REQUESTS;
+    const crowd = ofPeer.length >= MAX_REQUESTS_OF_PEER ? ofPeer : isFull ? [...this.#placed] : [];
+    const slow = crowd.find((it) => waitOf(it) !== undefined);
+    if (slow !== undefined) this.#end(slow);
+    else if (crowd.length > 0) this.#onLimited("crowded", remoteAddress);
+    if (crowd.length > 0 && slow === undefined) return false;
+    this.#placed.add(response);
+    return true;
+  }
+
+  /** The request needs its place no longer. */
+  release(response: ServerResponse): void {
+    this.#placed.delete(response);
+  }
+
+  /** Call after an answer, or a piece of one, was written. */
+  trim(): void {
+    const unread = [...this.#open.keys()].toSorted((one, other) => other.writableLength - one.writableLength);
+    let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0);
+    for (const response of unread) {
+      if (bytes <= MAX_UNREAD_BYTES) return;
+      bytes -= response.writableLength;
+      this.#end(response);
+    }
+  }
+
+  #connected(socket: Socket): void {
+    if (this.#silent.size >= MAX_SILENT_CONNECTIONS) {
+      const [oldest, ...others] = this.#silent.values().take(LOOKED_AT);
+      const ofPeer = [oldest, ...others].find((it) => it?.remoteAddress === socket.remoteAddress);
+      const replaced = ofPeer ?? oldest;
+      this.#onLimited("silent", replaced?.remoteAddress);
+      if (replaced !== undefined) this.#silent.delete(replaced.destroy());
+    }
+    this.#silent.add(socket);
+    socket.once("close", () => this.#silent.delete(socket));
+  }
+
+  #look(): void {
+    const nowMs = monotonicMs();
+    for (const [response, sinceMs = nowMs] of this.#open) {
+      const wait = waitOf(response);
+      this.#open.set(response, wait && sinceMs);
+      if (wait !== undefined && nowMs - sinceMs >= LONGEST_MS[wait]) this.#end(response);
+    }
+    this.trim();
+  }
+
+  #end(response: ServerResponse): void {
+    this.#onLimited(waitOf(response) ?? "unread", response.req.socket.remoteAddress);
+    this.release(response);
+    this.#open.delete(response);
+    response.destroy();
+  }
+}
+
+const LONGEST_MS = { unfinished: REQUEST_MS, unread: UNREAD_MS } as const;
+
+/** How the client keeps us waiting, if it does. */
+function waitOf({ req, writableLength }: ServerResponse): keyof typeof LONGEST_MS | undefined {
+  if (!req.complete) return "unfinished";
+  return writableLength > 0 ? "unread" : undefined;
+}
