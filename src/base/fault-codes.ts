@@ -209,7 +209,8 @@ export const FAULT_CODES = {
       "The daemon does not answer as it should. Check that it runs, with the same version as this command.",
     ROUND_LOST: "Another worker or an operator has already ended this round. Nothing needs to be done.",
     STOPPED: "Stopped before it was finished. Run it again.",
-    TOKENS_THROTTLED: "Too many wrong tokens came from this address. Wait a minute, then try again.",
+    TOKENS_THROTTLED:
+      "Too many wrong tokens came from this address. Check the token: a right one is accepted at once.",
     BUSY: "The daemon is busy with other requests. Try again in a moment.",
   }),
   ...faults("command", "retry", "unknown", {
