@@ -23,6 +23,7 @@ import { measureProfiles } from "./cases/profiles.ts";
 import { measureRealLink } from "./cases/real-link.ts";
 import { measureSlowLink } from "./cases/slow-link.ts";
 import { measureSoak } from "./cases/soak.ts";
+import { measureStrangers } from "./cases/strangers.ts";
 import { measureWarmDaemon } from "./cases/warm-daemon.ts";
 import { type Figures, formatProfiles, formatRows, readFigures, writeFigures } from "./figures.ts";
 import type { Bench } from "./support/bench.ts";
@@ -43,6 +44,7 @@ const CASES: Readonly<Record<string, (bench: Bench) => Promise<Row[]>>> = {
   commands: measureCommands,
   history: measureHistory,
   costs: measureCosts,
+  strangers: measureStrangers,
   "slow-link": measureSlowLink,
   "real-link": measureRealLink,
   fleet: measureFleet,

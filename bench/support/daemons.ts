@@ -33,11 +33,11 @@ export interface RunningDaemon extends AsyncDisposable {
 const WARNING = 40;
 const MAX_WARNINGS = 5;
 
-/** `socket`: of its own console. */
-export function startDaemon(launcher: string, config: string, role: Role, socket: string): RunningDaemon {
+/** `listen`: the address of its own console. */
+export function startDaemon(launcher: string, config: string, role: Role, listen: string): RunningDaemon {
   const startedMs = Date.now();
   const child = spawn(process.execPath, [launcher, "run", "--config", config], {
-    env: { ...process.env, INLET_ROLE: role, INLET_HTTP__LISTEN: `unix:${socket}` },
+    env: { ...process.env, INLET_ROLE: role, INLET_HTTP__LISTEN: listen },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const first = new Map<string, number>();

@@ -22,16 +22,17 @@ export interface LiveDaemon extends AsyncDisposable {
   cpuSeconds(): number;
 }
 
-/** Resolves when the daemon is ready. `folder`: for its socket. */
+/** Resolves when the daemon is ready. `folder`: for its socket. `listen`: instead of the socket, and then without metrics. */
 export async function startLive(
   launcher: string,
   config: string,
   folder: string,
   stop: AbortSignal,
   role: Role = "all",
+  listen?: string,
 ): Promise<LiveDaemon> {
   const socket = join(folder, `page-${process.hrtime.bigint()}`);
-  const daemon = startDaemon(launcher, config, role, socket);
+  const daemon = startDaemon(launcher, config, role, listen ?? `unix:${socket}`);
   const sample = () => {
     const found = sampleProcess(daemon.pid);
     if (found === undefined) throw new Error(`a daemon has ended: ${daemon.warnings.join("; ")}`);
