@@ -65,14 +65,15 @@ export async function sendList(
     }
     return false;
   };
-  let isWhole = await inTurn(addEntries);
+  const gone = whenClosed(response);
+  let isWhole = await inTurn(gone, addEntries);
   if (isWhole) return send(response, 200, JSON_TYPE, `${text}]}\n`);
   response.writeHead(200, { "content-type": JSON_TYPE });
-  while (!isWhole && !response.destroyed && response.req.method !== "HEAD") {
+  while (!isWhole && response.req.method !== "HEAD") {
     response.write(text);
     callers.trim();
     text = "";
-    isWhole = await inTurn(addEntries);
+    isWhole = await inTurn(gone, addEntries);
   }
   response.end(`${text}]}\n`);
 }

@@ -86,12 +86,15 @@ function handlersOf(tools: ConsoleTools): Handlers {
     "/api/transfers": async ({ query, response }) => {
       if (query.group === undefined)
         return sendJournal(response, "transfers", (signal) => operate.list(query, signal));
-      await lists.run(async () => {
-        if (response.destroyed) return;
-        const { transfers, ...page } = await inTurn(() => listOpen(board.transfers(), query));
+      const gone = whenClosed(response);
+      const release = await lists.lock(gone);
+      try {
+        const { transfers, ...page } = await inTurn(gone, () => listOpen(board.transfers(), query));
         const helped = transfers.values().map((it) => board.withHelp(it));
         await sendList(callers, response, page, "transfers", helped);
-      });
+      } finally {
+        release?.();
+      }
       return undefined;
     },
     "/api/transfers/story": async ({ query }) => {

@@ -11,6 +11,7 @@ import {
   UNREAD_MS,
 } from "../base/bounds.ts";
 import { Mutex } from "../base/concurrency.ts";
+import { Fault } from "../base/faults.ts";
 import { clearInterval, monotonicMs, pause, setInterval, setTimeout } from "../base/timers.ts";
 import type { CallerLimit, Emit } from "../model/events.ts";
 
@@ -40,9 +41,13 @@ export function reportLimits(emit: Emit): OnLimited {
 
 const turns = new Mutex();
 
-/** Runs the work of one caller at a time, as far as its first pause. After it, all other work has its turn. */
-export async function inTurn<Result>(work: () => Result): Promise<Awaited<Result>> {
-  const release = await turns.lock();
+/**
+ * Runs the work of one caller at a time, as far as its first pause. After it, all other work has its turn. `gone`: the caller
+ * has left; it waits no longer, and `STOPPED` is thrown.
+ */
+export async function inTurn<Result>(gone: AbortSignal, work: () => Result): Promise<Awaited<Result>> {
+  const release = await turns.lock(gone);
+  if (release === undefined) throw new Fault("STOPPED");
   const startedMs = monotonicMs();
   let result: Result;
   try {

@@ -17,7 +17,7 @@ import { monotonicMs } from "../base/timers.ts";
 import { API, API_VERSION, type ApiPath, type ApiRoute } from "../model/api.ts";
 import { isPolled, type MailboxStatus, type Status } from "../model/status.ts";
 import { FORMS, readBody } from "./actions.ts";
-import { explain, refuse, send, sendJson, statusOf } from "./answers.ts";
+import { explain, refuse, send, sendJson, statusOf, whenClosed } from "./answers.ts";
 import { makeApi } from "./api.ts";
 import { Callers, inTurn } from "./callers.ts";
 import { EventStreams } from "./events.ts";
@@ -76,7 +76,7 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
     // The client has gone.
     response.on("error", () => {});
     answer(tools, routes, response)
-      // It rejects only if the answer has begun: every other error is answered.
+      // It rejects only if the answer has begun, or the client has left: every other error is answered.
       .catch(() => response.destroy())
       .finally(() => callers.trim());
   });
@@ -108,17 +108,18 @@ async function answer(
   if (!isProbe && !tools.callers.tryAdmit(response))
     return refuse(response, 503, "Too many requests at once: try again in a moment.", { code: "BUSY" });
   // A probe is answered at once, whatever other requests suffer.
-  const run = isProbe ? <Result>(work: () => Result) => work() : inTurn;
+  const gone = whenClosed(response);
+  const run = <Result>(work: () => Result) => (isProbe ? work() : inTurn(gone, work));
   try {
     await run(() => checkRights(route, url, tools, response.req));
-    await run(() => (response.destroyed ? undefined : route.handle(response, url)));
+    await run(() => route.handle(response, url));
   } catch (error) {
     const fault = asFault(error);
-    if (response.headersSent) throw fault;
+    if (response.headersSent || gone.aborted) throw fault;
     if (route.kind !== "page" && route.kind !== "change")
       return refuse(response, statusOf(fault), explain(fault), { code: fault.code });
     const text = fault.code === "UNAUTHORIZED" ? "Sign in first." : explain(fault);
-    await inTurn(() => showNotice(tools, response, statusOf(fault), { text, isError: true }));
+    await inTurn(gone, () => showNotice(tools, response, statusOf(fault), { text, isError: true }));
   }
 }
 

@@ -12,6 +12,7 @@ import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { installProgram } from "../support/debian.ts";
 import { install } from "../support/installation.ts";
 import { startProgram } from "../support/program.ts";
+import { makeRecord } from "../support/record.ts";
 import { freePort } from "../support/redis-server.ts";
 import { ROOT } from "../support/root.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
@@ -39,6 +40,26 @@ describe("the console", () => {
     await expect.poll(() => page.locator("#live").innerText()).toContain("live");
     expect(await page.locator("body").getAttribute("data-same")).toBe("page");
     expect(complaints).toEqual([]);
+  });
+
+  test("keeps a page up to date while all event streams are taken, and follows events when there is room again", async () => {
+    const { url, board } = await openTestConsole(0);
+    const left = new AbortController();
+    onTestFinished(() => left.abort());
+    const ask = () => fetch(`${url}api/events`, { signal: left.signal });
+    const taken = await Promise.all(Array.from({ length: 20 }, ask));
+    expect(taken.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    const { page } = await openBrowser(url);
+    const live = page.locator("#live");
+    const record = makeRecord({ trackingId: "arrives", state: "waiting", reason: "retry" });
+    board.listener({ type: "transfer-changed", record, fault: undefined });
+    await expect.poll(() => page.locator("#headline").innerText(), { timeout: 15_000 }).toContain("1 queued");
+    expect([await live.innerText(), await page.title()]).toEqual([
+      expect.not.stringContaining("live"),
+      expect.not.stringContaining("No answer"),
+    ]);
+    left.abort();
+    await expect.poll(() => live.innerText(), { timeout: 15_000 }).toContain("live");
   });
 
   test("groups transfers that need attention by cause, with the command that helps", async () => {

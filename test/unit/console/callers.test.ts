@@ -19,6 +19,7 @@ import { Guesses } from "../../../src/console/sessions.ts";
 import type { CallerLimit, DaemonEvent } from "../../../src/model/events.ts";
 import { receive } from "../../../src/service/receiving.ts";
 import { makeAccess, openTestConsole, READER } from "../../support/console.ts";
+import { SIGNAL } from "../../support/service.ts";
 
 test("I8 bounded: clients that read nothing leave no more in memory than the limit for all of them", async () => {
   const responses: ServerResponse[] = [];
@@ -142,10 +143,21 @@ test("a long list is made in pieces, and every other caller and the daemon have 
   expect(sizes.length).toBeGreaterThan(20);
   expect(Math.max(...sizes)).toBeLessThan(PIECE_BYTES + 2_000);
   const order: string[] = [];
-  const pieces = [1, 2, 3].map((at) => inTurn(() => order.push(`piece ${at}`)));
+  const pieces = [1, 2, 3].map((at) => inTurn(SIGNAL, () => order.push(`piece ${at}`)));
   setImmediate(() => order.push("daemon"));
   await Promise.all(pieces);
   expect(order.indexOf("daemon")).toBeLessThan(2);
+});
+
+test("I8 bounded: a caller that has left waits for no turn", async () => {
+  const begun = inTurn(SIGNAL, () => {});
+  const left = new AbortController();
+  let answered = 0;
+  const waiting = Array.from({ length: 1_000 }, () => inTurn(left.signal, () => answered++));
+  left.abort();
+  await Promise.all(waiting.map((turn) => expect(turn).rejects.toMatchObject({ code: "STOPPED" })));
+  expect(answered).toBe(0);
+  await begun;
 });
 
 test("a wrong Bearer token is refused where reading is open; another scheme and every probe pass", async () => {
