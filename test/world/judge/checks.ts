@@ -317,7 +317,9 @@ function wasLost(
   const isSameRound = now.round <= round;
   if (act === "discard") {
     const isLast = later.every((each) => each.act === act);
-    return isLast && isSameRound && !isUnwanted(now) && !isDelivered(now);
+    // Its delivery was decided first.
+    const isDecided = isDelivered(now) || now.state === "delivering";
+    return isLast && isSameRound && !isUnwanted(now) && !isDecided;
   }
   if (act !== "retry" && act !== "release") return false;
   if (later.some((each) => each.act === "discard")) return false;
