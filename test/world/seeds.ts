@@ -24,9 +24,13 @@ const MAX_CHARACTERS = 300;
  */
 export async function exploreAll(first: number, minutes: number, maxWorlds: number): Promise<void> {
   const report = startReports();
-  for (let seed = first; spentSeconds() < minutes * 60 && seed < first + maxWorlds; seed++) {
+  let seed = first;
+  for (; spentSeconds() < minutes * 60 && seed < first + maxWorlds; seed++) {
     await report(seed, (violations) => violations.length > 0);
   }
+  process.stderr.write(
+    `Worlds: ${seed - first}, in ${Math.round(spentSeconds())} seconds of processor time.\n`,
+  );
 }
 
 /** Reads seeds from the standard input, one a line, and prints what the world of each shows. */
