@@ -15,6 +15,7 @@ import {
   modeOf,
   modeText,
   RECORD_VERSION,
+  type TransferKey,
   type TransferRecord,
   waitLeftMs,
   withoutMissing,
@@ -191,10 +192,19 @@ async function isInTheWay(listing: Listing, { listed, transferId }: Entry): Prom
       const folder = formatLayout(layout, values);
       if (!(await inbox.hasDelivery(folder, root))) continue;
       const others = [...mailboxes.states.keys()].filter((other) => other !== mailboxIdOf(name));
-      const found = others.map((mailbox) => ledger.find({ mailbox, trackingId }));
-      return (await Promise.all(found)).every((record) => record?.folder !== folder);
+      const found = others.map((mailbox) => hasNamed(ledger, { mailbox, trackingId }, folder));
+      return !(await Promise.all(found)).includes(true);
     }
   }
+  return false;
+}
+
+/** Whether the record of any round of a transfer names this folder. */
+async function hasNamed(ledger: Listing["ledger"], key: TransferKey, folder: string): Promise<boolean> {
+  const record = await ledger.find(key);
+  if (record?.folder === folder) return true;
+  for (let round = (record?.round ?? 0) - 1; round > 0; round--)
+    if ((await ledger.readEnd(ledger.nameOf(key), round))?.folder === folder) return true;
   return false;
 }
 

@@ -77,6 +77,17 @@ test("nothing is left in quarantine of a transfer that was discarded while it wa
   expect(log.filter((line) => line.includes("ended as gone"))).toHaveLength(1);
 });
 
+test("a folder of an earlier round of another mailbox is no reason to ask", async () => {
+  const redeliver = { kind: "order", action: "redeliver", transfer: 0, withPassword: false } as const;
+  const layout = "all/{trackingId}";
+  const site = { ...PLAIN, layout, boxes: [PLAIN_BOX, { ...PLAIN_BOX, email: SECOND_BOX }] };
+  const happenings = [at(60_000, redeliver), at(100_000, { kind: "site", site } as const)];
+  const log = await runWell(
+    planOf(happenings, { recipients: [BOX, SECOND_BOX] }, { layout, boxes: [PLAIN_BOX] }),
+  );
+  expect(log.filter(isDelivery)).toHaveLength(3);
+});
+
 async function runWell(plan: Plan): Promise<readonly string[]> {
   const { violations, log } = await runPlan(plan, true);
   expect(violations).toEqual([]);
