@@ -47,6 +47,7 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
     random,
     patience,
     large: new LargeTransfers(),
+    stuck: new Set<string>(),
     othersWait: async () => mayGiveWay() && ((await queue.depth()) ?? 0) > 0,
   };
   const pollByName = async (name: string, signal: AbortSignal, isProbe: boolean) => {

@@ -200,12 +200,13 @@ export class FileLedger {
 
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox.
-   * False if everything was moved before. Throws `TARGET_TAKEN`, `INBOX_MISSING`, `INBOX_APART` and
-   * `CONTENT_CHANGED`. `stage`: the stage that has just ended the round.
+   * False if everything was moved before. `stage`: the stage that has just ended the round. `isLate`: an earlier call of this
+   * process has failed, perhaps after the move, so this one settles the round. Throws `TARGET_TAKEN`, `INBOX_MISSING`,
+   * `INBOX_APART` and `CONTENT_CHANGED`.
    */
-  async place(record: EndRecord, stage?: Stage): Promise<boolean> {
+  async place(record: EndRecord, stage?: Stage, isLate = false): Promise<boolean> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
-    if (!(await this.stages.place(end, stage))) return false;
+    if (!(await this.stages.place(end, stage)) && !isLate) return false;
     this.#settle(end);
     return true;
   }

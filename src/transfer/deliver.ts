@@ -137,9 +137,12 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
   await endWith(run, stage, record, fault);
 }
 
-/** Moves the folder of an ended round if a crash, in any process, has prevented that. */
-export async function finishPlacing(run: Run): Promise<void> {
-  if (await run.tools.ledger.place(run.record)) afterPlacing(run, run.record);
+/**
+ * Moves the folder of an ended round if a crash, in any process, has prevented that. `isLate`: this process has tried, and
+ * its disk may have failed after the move.
+ */
+export async function finishPlacing(run: Run, isLate: boolean): Promise<void> {
+  if (await run.tools.ledger.place(run.record, undefined, isLate)) afterPlacing(run, run.record);
 }
 
 /** Where the delivery goes, by its route or mailbox as configured now. */

@@ -64,7 +64,10 @@ export async function downloadTransfer(
 /** What follows if no attempt is due; `undefined` if one is. */
 async function nextUnlessDue(run: Run): Promise<Next | undefined> {
   const { tools, source, record } = run;
-  if (hasEnded(record)) await finishPlacing(run);
+  // Whoever saw that it was stuck has to learn how it goes on.
+  const wasStuck = tools.stuck.delete(run.key);
+  if (hasEnded(record)) await finishPlacing(run, wasStuck);
+  else if (wasStuck) tools.emit({ type: "transfer-changed", record });
   // Once the mailbox is no longer paused, its next poll finds the transfer again.
   if (hasEnded(record) || source.mailbox.paused) {
     clearDiskWait(tools, run.key);

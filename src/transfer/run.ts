@@ -36,6 +36,8 @@ export interface TransferTools {
   /** Lasts while a disk cannot be used. Its keys are ledger names of transfers, mailboxes, and paths of folders. */
   readonly diskTrouble: Outage;
   readonly large: LargeTransfers;
+  /** The keys of transfers whose last run met a disk that refused. */
+  readonly stuck: Set<string>;
   /** Whether other transfers wait for a slot. */
   othersWait(): Promise<boolean>;
   readonly emit: Emit;

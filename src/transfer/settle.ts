@@ -56,7 +56,8 @@ export function clearDiskWait(
 
 /** The disk refuses the record, or the move after it. */
 export function retryStuck({ tools, key, record }: Run, fault: Fault): Next {
-  const { diskTrouble, emit, patience } = tools;
+  const { diskTrouble, emit, patience, stuck } = tools;
+  stuck.add(key);
   if (fault.code === "DISK_FULL") diskTrouble.add(key, fault);
   else emit({ type: "transfer-stuck", record, fault });
   return { kind: "again", afterMs: patience.diskMs };

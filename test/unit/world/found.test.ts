@@ -77,6 +77,16 @@ test("nothing is left in quarantine of a transfer that was discarded while it wa
   expect(log.filter((line) => line.includes("ended as gone"))).toHaveLength(1);
 });
 
+test("a transfer is shown in quarantine although the disk failed right after it was moved there", async () => {
+  const damage = { kind: "damage", transfer: 0, ms: 60_000 } as const;
+  const fails = { kind: "sync-fails", afterSteps: 0, times: 1, inFolder: "quarantine" } as const;
+  const next = { kind: "when", afterSteps: 0, pauseMs: 0, inFolder: undefined } as const;
+  const log = await runWell(
+    planOf([at(0, damage), at(0, { ...next, moment: "information", what: fails })], {}),
+  );
+  expect(log.some((line) => line.includes("the disk fails: sync /data/inbox/.inlet/quarantine"))).toBe(true);
+});
+
 test("a folder of an earlier round of another mailbox is no reason to ask", async () => {
   const redeliver = { kind: "order", action: "redeliver", transfer: 0, withPassword: false } as const;
   const layout = "all/{trackingId}";

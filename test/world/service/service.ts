@@ -390,7 +390,8 @@ export class WorldService {
   #listFiles(transfer: StoredTransfer, { entry }: Call): Answer {
     const lie = entry.mood === "lying" ? this.random.pick(["size", "checksum"] as const) : undefined;
     const { transferId, clientId = "", password = "" } = entry;
-    if (lie === "checksum" && transfer.checksums !== "none") entry.isFalse = true;
+    const hasSums = transfer.files.some((file) => listedChecksum(transfer, file) !== "");
+    if (lie === "checksum" && hasSums) entry.isFalse = true;
     const query = `client-id=${clientId}&product-key=api.rest&password=${encodeURIComponent(password)}`;
     const data = transfer.files.map((file, at) => {
       const checksum = listedChecksum(transfer, file);
