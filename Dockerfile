@@ -16,9 +16,10 @@ COPY src ./src
 COPY simulator ./simulator
 RUN npm run build && mkdir empty
 
-# The program needs Node alone, without its package managers.
+# The program needs Node alone, without its package managers. In /run/inlet the daemon has its socket. A tmpfs there takes the
+# mode, but not the owner: with the sticky bit it is safe for all users.
 FROM ${NODE_IMAGE} AS base
-RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+RUN mkdir --mode=1777 /run/inlet && chown 1000:1000 /run/inlet && rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn* /usr/local/include/node
 
 # From scratch, so that no layer below holds the removed files.
@@ -53,7 +54,7 @@ USER 1000:1000
 VOLUME ["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]
 WORKDIR /srv/inbox
 STOPSIGNAL SIGTERM
-# No shell is needed. It asks the daemon over its own address, http.listen.
+# No shell is needed. It asks the daemon on its socket in /run/inlet, else at http.listen, and never sends a token.
 HEALTHCHECK --interval=60s --timeout=15s --start-period=120s --retries=3 \
   CMD ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs", "status", "--health"]
 ENTRYPOINT ["/usr/local/bin/node", "/opt/inlet/bin/inlet.cjs"]

@@ -176,6 +176,14 @@ describe("the layout of the house", () => {
     expect([...reads, ...ends].map((file) => file.path)).toEqual([]);
   });
 
+  test("I4 no leaks: no command can send a token to a daemon, because none knows how", () => {
+    const rooms = /^(operate|cli|host)\//;
+    const senders = files.filter(
+      ({ path, text }) => rooms.test(path) && /authorization:|bearer /i.test(text),
+    );
+    expect(senders.map((file) => file.path)).toEqual([]);
+  });
+
   test(`has no file over ${LONGEST_FILE} lines`, () => {
     const long = files.map(({ path, text }) => ({ path, lines: text.split("\n").length - 1 }));
     expect(long.filter(({ lines }) => lines > LONGEST_FILE)).toEqual([]);

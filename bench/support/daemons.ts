@@ -32,12 +32,19 @@ export interface RunningDaemon extends AsyncDisposable {
 
 const WARNING = 40;
 const MAX_WARNINGS = 5;
+/** Each daemon has its own folder for its socket. */
+let started = 0;
 
 /** `listen`: the address of its own console. */
 export function startDaemon(launcher: string, config: string, role: Role, listen: string): RunningDaemon {
   const startedMs = Date.now();
   const child = spawn(process.execPath, [launcher, "run", "--config", config], {
-    env: { ...process.env, INLET_ROLE: role, INLET_HTTP__LISTEN: listen },
+    env: {
+      ...process.env,
+      INLET_ROLE: role,
+      INLET_HTTP__LISTEN: listen,
+      RUNTIME_DIRECTORY: `${config}.run-${started++}`,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const first = new Map<string, number>();

@@ -184,7 +184,7 @@ export const FAULT_CODES = {
     PERMISSION_DENIED:
       "This user may not read or act here. Run the command with sudo, or as the owner that the message names. Or let the user work through the daemon: set http.listen to a Unix socket, and add the user to the socket's group. To act, it also needs http.actions: true.",
     UNAUTHORIZED:
-      "The token is missing or wrong. Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send no token with an action: use the console, or run the command as the owner of the folders.",
+      "The token is missing or wrong. Send a token of http.tokens in the header Authorization: Bearer, or sign in at the console. Commands send no token: use the console, or run the command as root or as the owner of the work folder.",
     NOT_ALLOWED:
       "This is not allowed here. To act, use a token with the role operate, and set http.actions: true.",
   }),
@@ -212,6 +212,10 @@ export const FAULT_CODES = {
     TOKENS_THROTTLED:
       "Too many wrong tokens came from this address. Check the token: a right one is accepted at once.",
     BUSY: "The daemon is busy with other requests. Try again in a moment.",
+  }),
+  ...faults("command", "wait", "setup", {
+    SOCKET_UNSAFE:
+      "The daemon has no socket that commands can trust. Give it a folder that only root and Inlet can write to, as can each folder above: RuntimeDirectory=inlet in its unit, a tmpfs at /run/inlet in a container, else a path in RUNTIME_DIRECTORY. Each daemon of one inbox needs its own. Deliveries go on, and the daemon tries again by itself.",
   }),
   ...faults("command", "retry", "unknown", {
     UNEXPECTED:

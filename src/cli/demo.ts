@@ -75,7 +75,7 @@ async function loadDemo(folder: string, { url: baseUrl, clientId }: Simulator): 
   // JSON is YAML too.
   await writeFile(path, JSON.stringify(document), { mode: 0o600 });
   const { mailboxes, ...settings } = await loadSettings({ path, env: {} });
-  return { ...settings, mailboxes: mailboxes.map((mailbox) => ({ ...mailbox, pollMs: 500 })) };
+  return { ...settings, sockets: [], mailboxes: mailboxes.map((mailbox) => ({ ...mailbox, pollMs: 500 })) };
 }
 
 /** Prints what happens, and plays the people: one supplies a password, one revokes a transfer. */

@@ -155,6 +155,9 @@ export function logEvents(log: EventLines): Emit {
       log.warn({ address, reason }, "the console cannot be opened, and is retried"),
     "callers-limited": ({ limit, from, count }) =>
       log.warn({ reason: limit, from, count }, "callers of the console exceed a limit"),
+    "socket-opened": ({ address }) => log.debug({ address }, "commands can reach the daemon"),
+    "socket-failed": ({ fault }) =>
+      log.warn({ fault }, "commands cannot reach the daemon: it has no socket, and retries"),
     "supervisor-unreachable": ({ reason }) =>
       log.error({ reason }, "systemd cannot be notified of the service's state"),
     "work-stuck": ({ work }) =>

@@ -1,11 +1,10 @@
 /** Chooses how a command reaches transfers: through the folders or, if this user may not use them, through the daemon. */
 import { Mutex } from "../base/concurrency.ts";
 import { blockingDisk } from "../base/disk.ts";
-import { asFault } from "../base/faults.ts";
 import { asOwnerOf } from "../base/process.ts";
 import { loadSettings } from "../config/load.ts";
 import type { Settings } from "../config/settings.ts";
-import { isPermissionFault, mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
+import { mayUse, nameOfUser, permissionFault, USE } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
 import { withKeys } from "../ledger/keys.ts";
 import { describeDaemon } from "../operate/facts.ts";
@@ -45,20 +44,10 @@ async function openFolders({ stop }: Context, settings: Settings): Promise<Opera
   });
 }
 
-/** `undefined` if the configuration names no socket, or no daemon answers there. Throws if this user may not use it. */
+/** `undefined` if no daemon answers on a socket. Throws if this user may not use the one at `http.listen`. */
 async function openSocket({ stop }: Context, settings: Settings): Promise<Operate | undefined> {
-  const { http } = settings;
-  if (http === undefined || !("path" in http.listen)) return undefined;
-  const { DaemonClient } = await import("../operate/client.ts");
-  const client = new DaemonClient(http, nameOfUser(), stop);
-  const isReachable = await client.ask("GET", "/healthz").then(
-    () => true,
-    (error: unknown) => {
-      const fault = asFault(error);
-      if (isPermissionFault(fault)) throw fault;
-      return false;
-    },
-  );
+  const { findDaemon } = await import("../operate/client.ts");
+  const daemon = await findDaemon(settings, nameOfUser(), stop);
   const { Remote } = await import("../operate/remote.ts");
-  return isReachable ? new Remote(client, settings) : undefined;
+  return daemon && new Remote(daemon, settings);
 }

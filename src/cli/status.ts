@@ -11,8 +11,7 @@ import {
   localizeTimes,
 } from "../base/phrases.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import { findLastAddress, type LoadOptions, loadHttp, loadSettings } from "../config/load.ts";
-import type { HttpSettings } from "../config/settings.ts";
+import { findLastSockets, type LoadOptions, loadSettings, loadWhereabouts } from "../config/load.ts";
 import { DEFAULT_PATH } from "../config/source.ts";
 import { explainPermission } from "../host/permission.ts";
 import { shownFolder } from "../model/record.ts";
@@ -79,9 +78,9 @@ async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() =>
   } catch (error) {
     const fault = await explainPermission(asFault(error));
     if (fault.code !== "CONFIG_INVALID") throw fault;
-    const { file, addresses } = await findLastAddress(load);
-    for (const http of addresses) {
-      const read = () => readOldStatus(http, file, fault, signal);
+    const { file, sockets } = await findLastSockets(load);
+    for (const socket of sockets) {
+      const read = () => readOldStatus(socket, file, fault, signal);
       if ((await read()) === undefined) continue;
       return async () => (await read()) ?? Promise.reject(fault);
     }
@@ -91,12 +90,12 @@ async function openReader(load: LoadOptions, signal: AbortSignal): Promise<() =>
 
 /** The status of a daemon that keeps the settings it had before the file became invalid; `undefined` without one. */
 async function readOldStatus(
-  http: HttpSettings,
+  socket: string,
   file: string,
   fault: Fault,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
-  const status = await askStatus(http, signal);
+  const status = await askStatus(socket, signal);
   if (status === undefined || (status.daemon.config ?? DEFAULT_PATH) !== file) return undefined;
   const isReported = status.troubles.some(({ what }) => what === "configuration");
   const { code, message } = fault;
@@ -109,7 +108,7 @@ async function readOldStatus(
 /** For health checks of containers, which show the printed line. The exit code is always 0 or 1. */
 async function showHealth(context: Context, load: LoadOptions, what: "ready" | "alive"): Promise<Outcome> {
   try {
-    const { isGood, text } = await askHealth(await loadHttp(load), what, context.stop);
+    const { isGood, text } = await askHealth(await loadWhereabouts(load), what, context.stop);
     say(context, text);
     return isGood ? "fine" : "failed";
   } catch (error) {

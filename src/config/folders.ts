@@ -1,4 +1,5 @@
 /** `inbox`, `work` and `state`: the folders for finished transfers, unfinished transfers, and our own secrets. */
+import { hash } from "node:crypto";
 import { homedir } from "node:os";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { type Environment, type Spot, showValue } from "./draft.ts";
@@ -17,6 +18,24 @@ export const FOLDERS = {
     "The folder for tokens and supplied passwords, readable only by Inlet. Default: `$STATE_DIRECTORY`, which systemd sets; else `/var/lib/inlet` for root; else `inlet` in `$XDG_STATE_HOME` or `~/.local/state`.",
   ),
 } as const satisfies SchemaKeys;
+
+/** Where the daemon's sockets may be, the most wanted first. */
+export function runtimeFolders(env: Environment): string[] {
+  // systemd separates several folders with colons.
+  const [given] = env["RUNTIME_DIRECTORY"]?.split(":") ?? [];
+  if (given) return [given];
+  const { XDG_RUNTIME_DIR: own = "" } = env;
+  return ["/run/inlet", ...(isAbsolute(own) ? [join(own, "inlet")] : [])];
+}
+
+/** The names of the daemon's sockets, each of one inbox. */
+export const SOCKET_NAME = /^[0-9a-f]{16}\.sock$/;
+
+/** Where the socket of the daemon of this inbox may be. Known without any disk, which may be away. */
+export function socketsOf(inbox: string, env: Environment): string[] {
+  const name = `${hash("sha256", inbox).slice(0, 16)}.sock`;
+  return runtimeFolders(env).map((folder) => join(folder, name));
+}
 
 /** Absolute paths; problems go to the draft. */
 export async function readFolders(at: Spot, uid: number | undefined) {

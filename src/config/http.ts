@@ -165,7 +165,7 @@ function readListen(given: string | boolean, at: Spot): Listen | undefined {
   return parseListen(String(given)) ?? at.refuse(`${showValue(given)} is not ${LISTEN}`);
 }
 
-export function parseListen(text: string): Listen | undefined {
+function parseListen(text: string): Listen | undefined {
   if (text.startsWith("unix:")) return { path: text.slice("unix:".length) };
   const { hostname = "", port = "" } = URL.parse(`http://${text}`) ?? {};
   // A URL leaves out the default port of its scheme.

@@ -1,8 +1,10 @@
 /** Loads the configuration from file and environment into complete, checked settings. */
+
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
 import { describeReaders } from "./credentials.ts";
-import { type Draft, formatPath, type Spot, variableFor } from "./draft.ts";
-import { checkInboxes, readFolders } from "./folders.ts";
-import { type HttpSettings, parseListen } from "./http.ts";
+import { type Draft, formatPath, type Spot } from "./draft.ts";
+import { checkInboxes, readFolders, runtimeFolders, SOCKET_NAME, socketsOf } from "./folders.ts";
 import {
   describeUnknownMailbox,
   findMailbox,
@@ -61,6 +63,8 @@ export async function loadSettings(options: LoadOptions) {
     ...folders,
     /** The configuration, and the files of its secrets, keys and certificates. */
     files: [draft.file ?? [], ...draft.trusted].flat(),
+    /** Where the daemon listens for commands: the first of these that it can use. */
+    sockets: socketsOf(folders.inbox, options.env),
     /** For times that people see; `undefined`: the machine's. */
     timezone: read.timezone,
     queue: await readQueue(read, at),
@@ -79,40 +83,34 @@ export async function loadSettings(options: LoadOptions) {
 }
 
 /**
- * The address of the daemon's console; `undefined` for none. Problems of other keys are ignored: a running daemon
- * keeps its old settings. Throws `CONFIG_INVALID`.
+ * Where to find the daemon. Problems of other keys are ignored: a running daemon keeps its old settings. Throws `CONFIG_INVALID`.
  */
-export async function loadHttp(options: SourceOptions): Promise<HttpSettings | undefined> {
+export async function loadWhereabouts(
+  options: SourceOptions,
+): Promise<Pick<Settings, "sockets" | "work" | "http">> {
   const { at } = await readSource({ ...options, ignoreSecrets: true }, []);
+  const { inbox, work } = await readFolders(at, undefined);
   const { http } = await readKeys({ http: SCHEMA.properties.http }, at);
   if (at.isRefused("http", "listen")) at.draft.problems.throwIfAny();
-  return http;
+  return { sockets: socketsOf(inbox, options.env), work, http };
 }
 
 /**
- * The file that the daemon was started with, and addresses to try, the most likely first. Works for a file that is not
- * valid, or not YAML at all. Never throws.
+ * The file that the daemon was started with, and the sockets of all daemons. Works for a file that is not valid, or not YAML
+ * at all. Never throws.
  */
-export async function findLastAddress(
+export async function findLastSockets(
   options: SourceOptions,
-): Promise<{ readonly file: string; readonly addresses: readonly HttpSettings[] }> {
+): Promise<{ readonly file: string; readonly sockets: readonly string[] }> {
   // The daemon itself says why it cannot read its configuration.
   const found = await findFile(options).catch(() => undefined);
   const file = found?.file ?? candidatesOf(options).candidates.at(-1) ?? DEFAULT_PATH;
-  // The daemon also says what is not valid.
-  const valid = await loadHttp(options).catch(() => undefined);
-  const listen = /(?:^|[\s{,"'])listen["']?\s*:\s*["']?((?:unix:)?[^\s"',}]+)/m;
-  const [, written] = listen.exec(found?.text ?? "") ?? [];
-  const given = [
-    options.env[variableFor(["http", "listen"])],
-    written,
-    SCHEMA.properties.http.properties.listen.default,
-  ];
-  const guessed = given.flatMap((address) => (address ? (parseListen(address) ?? []) : []));
-  const others = guessed.map(
-    (listen): HttpSettings => ({ listen, actions: false, read: "open", tokens: new Map(), hosts: [] }),
-  );
-  return { file, addresses: [...(valid === undefined ? [] : [valid]), ...others] };
+  const sockets = runtimeFolders(options.env).map(async (folder) => {
+    // A folder that is missing, or closed to this user, has none for it.
+    const names = await readdir(folder).catch(() => []);
+    return names.filter((name) => SOCKET_NAME.test(name)).map((name) => join(folder, name));
+  });
+  return { file, sockets: (await Promise.all(sockets)).flat() };
 }
 
 /** The service only, for `inlet api`: inbox and mailboxes may be missing. Throws `CONFIG_INVALID`. */

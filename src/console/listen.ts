@@ -1,32 +1,37 @@
 /** Makes the HTTP server listen. */
 import { once } from "node:events";
-import { chmod, link, mkdtemp, rm } from "node:fs/promises";
+import { chmod, link, lstat, mkdtemp, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
-import { lookAtLink } from "../base/files.ts";
 import { pauseOrAbort } from "../base/timers.ts";
-import type { Emit } from "../model/events.ts";
 import { describeListen, type ListenAddress } from "../operate/client.ts";
 
 const RETRY_MS = 30_000;
-/** Owner and group may open the console. */
-const SOCKET_MODE = 0o660;
+export interface Door {
+  /** Called before each attempt. What it throws has failed the attempt. */
+  find(): Promise<ListenAddress>;
+  /** Of a socket. */
+  readonly mode: number;
+  opened(address: string): void;
+  /** Called for the first failure only. `address`: missing if none was found. `reason`: the code of the system's error. */
+  failed(error: unknown, reason: string, address?: string): void;
+}
 
 /**
- * Retries if the address is taken, because downloads do not depend on the console, and reports only the first failure.
- * Returns a function that closes the server.
+ * Retries if the address is taken, because downloads do not depend on the console. Returns a function that closes the server.
  */
-export function startListening(server: Server, at: ListenAddress, emit: Emit): () => Promise<void> {
+export function startListening(server: Server, door: Door): () => Promise<void> {
   const closing = new AbortController();
+  let at: ListenAddress | undefined;
   const keepTrying = async () => {
     for (let isFirst = true; !closing.signal.aborted; isFirst = false) {
       try {
-        await listen(server, at);
-        return emit({ type: "console-opened", address: describeAddress(server, at) });
+        at = await door.find();
+        await listen(server, at, door.mode);
+        return door.opened(describeAddress(server, at));
       } catch (error) {
-        const address = describeAddress(server, at);
-        if (isFirst) emit({ type: "console-failed", address, reason: reasonOf(error) });
+        if (isFirst) door.failed(error, reasonOf(error), at && describeAddress(server, at));
       }
       await pauseOrAbort(RETRY_MS, closing.signal);
     }
@@ -40,11 +45,11 @@ export function startListening(server: Server, at: ListenAddress, emit: Emit): (
     server.close();
     server.closeAllConnections();
     await closed;
-    if ("path" in at) await rm(at.path, { force: true });
+    if (at !== undefined && "path" in at) await rm(at.path, { force: true });
   };
 }
 
-async function listen(server: Server, at: ListenAddress): Promise<void> {
+async function listen(server: Server, at: ListenAddress, mode: number): Promise<void> {
   if (!("path" in at)) return void (await once(server.listen(at), "listening"));
   await removeIfStale(at.path);
   // The umask decides the mode of a new socket, so its mode is set in a folder that only we can enter.
@@ -52,7 +57,7 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
   const temporary = join(folder, "s");
   try {
     await once(server.listen(temporary), "listening");
-    await chmod(temporary, SOCKET_MODE);
+    await chmod(temporary, mode);
     // Not a rename, which would replace a file that is not ours.
     await link(temporary, at.path);
   } catch (error) {
@@ -65,8 +70,9 @@ async function listen(server: Server, at: ListenAddress): Promise<void> {
 
 /** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */
 async function removeIfStale(path: string): Promise<void> {
-  const found = await lookAtLink(path);
-  if (found === undefined || !found.isSocket()) return;
+  // Without it, the attempt to listen tells why.
+  const found = await lstat(path).catch(() => undefined);
+  if (!found?.isSocket()) return;
   const socket = connect(path);
   const isAnswered = await once(socket, "connect").then(
     () => true,

@@ -1,14 +1,19 @@
 /** The view of a running daemon: its status, its metrics, work that hangs, and the console that serves them. */
 
 import { hash } from "node:crypto";
+import { access, constants, mkdir } from "node:fs/promises";
 import { hostname } from "node:os";
+import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
+import { detailOf, Fault, systemCode, tolerate } from "../base/faults.ts";
 import { clearInterval, setInterval } from "../base/timers.ts";
 import { readVersion } from "../base/version.ts";
 import type { HttpSettings, Settings } from "../config/settings.ts";
+import type { Door } from "../console/listen.ts";
 import type { ConsolePort } from "../console/port.ts";
 import { Sessions, type Tokens } from "../console/sessions.ts";
+import { proveOwned } from "../host/socket.ts";
 import type { Vitals } from "../host/systemd.ts";
 import { isStillListed } from "../mailbox/orders.ts";
 import { type Events, listenTo } from "../model/events.ts";
@@ -44,18 +49,18 @@ export interface DaemonParts extends Pick<Parts, "inbox" | "queue" | "orders" | 
   applyPauses?: () => Promise<void>;
 }
 
-/** Serves the console, if one is configured, until the scope ends. */
+/** Serves commands on the daemon's own socket, and the console, if one is configured, until the scope ends. */
 export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableStack): Promise<void> {
   const { live, monitor, clock, emit, stop, parts } = tools;
   const { board, pulse, metrics } = monitor;
-  const { http } = live.now;
-  if (http === undefined) return;
+  const { http, sockets } = live.now;
+  if (http === undefined && sockets.length === 0) return;
   // Loaded only here: most commands need no server.
   const { createConsole } = await import("../console/server.ts");
   const { reportLimits } = await import("../console/callers.ts");
   const { startListening } = await import("../console/listen.ts");
   const onLimited = reportLimits(emit);
-  const port: ConsolePort = {
+  const port: Omit<ConsolePort, "access" | "hosts"> = {
     board,
     metrics: async () => {
       // Without an answer of the disk or the queue, all other figures are shown.
@@ -85,12 +90,51 @@ export async function openConsole(tools: ConsoleTools, scope: AsyncDisposableSta
     }),
     tally: (sinceMs, slotMs, signal) =>
       tallyHistory(live.now.work, { sinceMs, untilMs: clock.now(), slotMs }, signal),
-    access: await openAccess(tools, http, (from) => onLimited("wrong-token", from)),
-    hosts: http.hosts,
     onLimited,
     stuck: () => pulse.stuck(),
   };
-  scope.adopt(startListening(createConsole(port, clock), http.listen, emit), (close) => close());
+  const onWrong = (from: string) => onLimited("wrong-token", from);
+  const serve = (access: ConsolePort["access"], hosts: readonly string[], door: Door) =>
+    scope.adopt(startListening(createConsole({ ...port, access, hosts }, clock), door), (close) => close());
+  if (sockets.length > 0) {
+    // Whoever may open it may act: its owner and root.
+    const access = new Sessions({ read: "open", readTokens: undefined, cookie: "own", clock, onWrong });
+    serve(access, [], {
+      mode: 0o600,
+      find: async () => ({ path: await findSafe(sockets) }),
+      opened: (address) => emit({ type: "socket-opened", address }),
+      failed: (error, reason, address) => {
+        const fault = new Fault("SOCKET_UNSAFE", { detail: `${address} (${reason})`, cause: error });
+        emit({ type: "socket-failed", fault: error instanceof Fault ? error : fault });
+      },
+    });
+  }
+  if (http === undefined) return;
+  const access = await openAccess(tools, http, onWrong);
+  serve(access, http.hosts, {
+    // Owner and group may open the console.
+    mode: 0o660,
+    find: async () => http.listen,
+    opened: (address) => emit({ type: "console-opened", address }),
+    failed: (_error, reason, address = "") => emit({ type: "console-failed", address, reason }),
+  });
+}
+
+/** The first of these paths whose folder only root and this user can change. Makes the folder if it is missing. */
+async function findSafe(sockets: readonly string[]): Promise<string> {
+  const refused: string[] = [];
+  for (const path of sockets) {
+    const folder = dirname(path);
+    try {
+      await mkdir(folder, { mode: 0o700 }).catch(tolerate("EEXIST"));
+      await proveOwned(folder);
+      await access(folder, constants.W_OK);
+      return path;
+    } catch (error) {
+      refused.push(error instanceof Fault ? detailOf(error) : `${folder} (${systemCode(error)})`);
+    }
+  }
+  throw new Fault("SOCKET_UNSAFE", { detail: refused.join("; ") });
 }
 
 /** Who may read and act; `undefined`: everyone may read, and actions are switched off. */

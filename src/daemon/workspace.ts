@@ -95,7 +95,8 @@ export async function openWorkspace(
   for (const folder of [state, tokens]) await clearTemporaries(folder, nowMs);
   await clearTemporaries(tokens, nowMs, TEMPORARY_TOKEN);
   scope.adopt(await lockInbox(work, isAlone ? "alone" : "shared", nowMs, state), (lock) => lock.release());
-  const membership = scope.adopt(await joinMembers(work, state, FORMAT, process), (joined) => joined.leave());
+  const joining = joinMembers(work, state, FORMAT, process, settings.sockets);
+  const membership = scope.adopt(await joining, (joined) => joined.leave());
   await demandNoOlder(work, FORMAT);
   const { temporary, staging } = ledgerPaths(work);
   await makeFolderDurably(temporary, 0o700);

@@ -47,7 +47,7 @@ export function isPermissionFault({ code, cause }: Fault): boolean {
 
 /** `wanted`: the rights that a group would need; by default, to read. */
 export async function permissionFault(path: string, wanted?: number, cause?: unknown): Promise<Fault> {
-  const { refusing, facts, isAbove } = await findRefusing(path);
+  const { refusing, facts, isAbove } = await findNearest(path);
   const [owner, group] = [await nameIn("/etc/passwd", facts?.uid), await nameIn("/etc/group", facts?.gid)];
   const mode = facts === undefined ? "" : `, mode ${(facts.mode & 0o7777).toString(8).padStart(4, "0")}`;
   const detail = `${refusing} belongs to ${owner} and the group ${group}${mode}, and the command runs as ${nameOfUser()}`;
@@ -72,7 +72,7 @@ function isRefused(error: unknown): boolean {
 }
 
 /** The path, or without access to it the nearest folder above that can be looked at. */
-async function findRefusing(path: string) {
+export async function findNearest(path: string) {
   let refusing = path;
   let facts = await lookAt(path);
   while (facts === undefined && dirname(refusing) !== refusing) {

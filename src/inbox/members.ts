@@ -78,20 +78,21 @@ export async function readReports(work: string): Promise<ReadonlyMap<string, Mem
 
 /**
  * `state`: the state folder of this process, for commands on the same machine. `format`: of what it records in the work folder.
- * `id`: names this process.
+ * `id`: names this process. `sockets`: where it may listen for commands.
  */
 export async function joinMembers(
   work: string,
   state: string,
   format: number,
   id = memberId(),
+  sockets: readonly string[] = [],
 ): Promise<Membership> {
   const folder = join(work, MEMBERS);
   await makeFolderDurably(folder, 0o700);
   for (const path of await listMembers(work)) await removeIfEnded(path);
   const path = join(folder, id);
   const lock = await lockNewMember(path);
-  const facts = { host: hostname(), state, format };
+  const facts = { host: hostname(), state, format, sockets };
   const write = (more: object) =>
     writeFile(factsOf(path), `${JSON.stringify({ ...facts, ...more })}\n`, { mode: 0o600 });
   // Without the file, commands rely on the configuration alone.
@@ -147,6 +148,15 @@ export async function findDaemonState(work: string): Promise<string | undefined>
     if (host === hostname() && typeof state === "string") return state;
   }
   return undefined;
+}
+
+/** Where the daemons of this inbox that run on this machine listen for commands. */
+export async function findDaemonSockets(work: string): Promise<string[]> {
+  // Without the folder, or rights to it, the usual places are left.
+  const running = await listMembers(work).then(filterRunning, () => []);
+  const all = await Promise.all(running.map((path) => readFacts(factsOf(path))));
+  const here = all.filter((facts) => facts?.["host"] === hostname());
+  return here.flatMap((facts) => facts?.["sockets"] ?? []).filter((path) => typeof path === "string");
 }
 
 async function listMembers(work: string): Promise<string[]> {

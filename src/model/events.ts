@@ -132,6 +132,9 @@ interface EventFacts {
   "console-failed": { address: string; reason: string };
   /** Callers of the console exceed a limit. `count`: how many since the last of these events; `from`: the last of them. */
   "callers-limited": { limit: CallerLimit; from: string; count: number };
+  "socket-opened": { address: string };
+  /** Commands cannot reach the daemon: no place for its socket is safe. Retried. Emitted once. */
+  "socket-failed": { fault: Fault };
   /** The service manager does not accept notifications. Emitted once. */
   "supervisor-unreachable": { reason: string };
   /** `began`: broken since the last of these events; `kept`: no longer broken; both only as far as no trouble explains them. */

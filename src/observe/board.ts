@@ -28,7 +28,15 @@ const MAX_SHOWN = 100;
 const MAX_RECENT = 50;
 
 /** Troubles of the daemon as a whole. */
-export const GENERAL_TROUBLES = ["disk", "queue", "configuration", "files", "handoffs", "notify"] as const;
+export const GENERAL_TROUBLES = [
+  "disk",
+  "queue",
+  "configuration",
+  "files",
+  "handoffs",
+  "notify",
+  "socket",
+] as const;
 
 export type GeneralTrouble = (typeof GENERAL_TROUBLES)[number];
 
@@ -201,6 +209,8 @@ export class Board {
     "handoffs-resumed": () => this.#troubles.delete("handoffs"),
     "notify-failed": ({ fault }) => this.#troubleBegan("notify", fault),
     "notify-succeeded": ({ failing }) => failing === 0 && this.#troubles.delete("notify"),
+    "socket-failed": ({ fault }) => this.#troubleBegan("socket", fault),
+    "socket-opened": () => this.#troubles.delete("socket"),
     "promises-changed": ({ broken }) => {
       this.#broken = broken;
       this.#mailboxes.overdue(broken.filter(({ kind }) => kind === "poll"));

@@ -1,26 +1,27 @@
 /** The status: of a running daemon, else from the work folder. */
-
+import { dirname } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
-import { asFault } from "../base/faults.ts";
+import { asFault, Fault, systemCode } from "../base/faults.ts";
 import { parseAs } from "../base/json.ts";
 import { formatCount } from "../base/phrases.ts";
-import { type HttpSettings, handoffOf, type Settings } from "../config/settings.ts";
+import { handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/peek.ts";
 import { isPermissionFault } from "../host/permission.ts";
+import { countMembers } from "../inbox/members.ts";
 import { withKeys } from "../ledger/keys.ts";
 import { listOrders } from "../ledger/orders.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import { type Status, StatusShape, type Trouble } from "../model/status.ts";
 import { Board } from "../observe/board.ts";
-import { DaemonClient } from "./client.ts";
+import { type Answer, connectTo, findDaemon, probe, type Whereabouts } from "./client.ts";
 import { describeDaemon, keptIn, readDeliveries, readGone } from "./facts.ts";
 
-const TIMEOUT_MS = 5_000;
-
 const NO_DAEMON =
-  "No daemon answers at http.listen. Start one with inlet run; between two runs of inlet once there is none.";
+  "No daemon answers. Start one with inlet run; between two runs of inlet once there is none.";
+const NO_SOCKET =
+  "A daemon of this inbox runs, but none answers here on its socket: the log and the console of the daemon say why.";
 
 /** The status, and how it was found. */
 export interface Reading {
@@ -30,29 +31,27 @@ export interface Reading {
 }
 
 export async function readStatus(settings: Settings, signal: AbortSignal): Promise<Reading> {
-  const { http, inbox } = settings;
-  const answer = await askDaemon(http, "/api/status", signal);
-  const status = statusIn(answer);
-  if (status?.daemon.inbox === inbox) return { status, instead: undefined };
-  return { status: await peekStatus(settings), instead: describeInstead(http !== undefined, answer, status) };
+  let instead = NO_DAEMON;
+  try {
+    const daemon = await findDaemon(settings, "", signal);
+    const status = statusIn(await daemon?.ask("GET", "/api/status"));
+    if (status?.daemon.inbox === settings.inbox) return { status, instead: undefined };
+    if (daemon === undefined && (await countMembers(settings.work)) > 0) instead = NO_SOCKET;
+  } catch (error) {
+    const fault = asFault(error);
+    if (!["SOCKET_UNSAFE", "DAEMON_UNREACHABLE"].includes(fault.code) || isPermissionFault(fault))
+      throw fault;
+    instead = `${fault.message}.`;
+  }
+  return { status: await peekStatus(settings), instead };
 }
 
-function describeInstead(
-  isAsked: boolean,
-  answer: { readonly status: number } | undefined,
-  status: Status | undefined,
-): string {
-  if (!isAsked) return "The daemon cannot be reached: http.listen is false.";
-  if (answer === undefined) return NO_DAEMON;
-  if (answer.status === 401) return "The daemon needs a token (http.read), and this user can read none.";
-  return status === undefined
-    ? "No daemon answers: another program listens at http.listen."
-    : `No daemon of this inbox answers: the one at http.listen serves ${status.daemon.inbox}.`;
-}
-
-/** The status of the daemon at this address, whichever its inbox is; `undefined` without one. */
-export async function askStatus(http: HttpSettings, signal: AbortSignal): Promise<Status | undefined> {
-  return statusIn(await askDaemon(http, "/api/status", signal));
+/** The status of the daemon at this socket, whichever its inbox is; `undefined` without one. */
+export async function askStatus(socket: string, signal: AbortSignal): Promise<Status | undefined> {
+  // The work folder is not known: the owner of the socket's folder stands for its owner.
+  const answer = connectTo(socket, dirname(socket), "", signal).then((it) => it.ask("GET", "/api/status"));
+  // Then no daemon is there.
+  return statusIn(await answer.catch(() => undefined));
 }
 
 /** `undefined` if another program has answered. */
@@ -71,30 +70,38 @@ export interface Health {
   readonly text: string;
 }
 
+/** Why no daemon listens on a socket, or not for this user. */
+const NOT_THERE: readonly string[] = ["ENOENT", "ENOTDIR", "ECONNREFUSED", "EACCES"];
+
+/**
+ * Asks the daemon's own socket. Where nothing answers there, asks whatever listens at `http.listen`, as other probes do: it may demand
+ * a token for `/readyz`, but never for `/healthz`.
+ */
 export async function askHealth(
-  http: HttpSettings | undefined,
+  { sockets, work, http }: Whereabouts,
   what: "ready" | "alive",
   signal: AbortSignal,
 ): Promise<Health> {
+  const path = what === "ready" ? "/readyz" : "/healthz";
+  for (const socket of sockets) {
+    const asked = connectTo(socket, work, "", signal).then((daemon) => daemon.ask("GET", path));
+    const answer = await asked.catch((error: unknown) => asFault(error));
+    if (!(answer instanceof Fault)) return healthIn(answer);
+    // A daemon that hangs: whatever has its port cannot speak for it.
+    if (answer.code === "DAEMON_UNREACHABLE" && !NOT_THERE.includes(systemCode(answer.cause)))
+      return { isGood: false, text: `${answer.message}.` };
+  }
   if (http === undefined)
-    return { isGood: false, text: "The health of the daemon cannot be checked: http.listen is false." };
-  const answer = await askDaemon(http, what === "ready" ? "/readyz" : "/healthz", signal);
-  const health = answer && parseAs(HealthShape, answer.body);
-  if (health !== undefined) return { isGood: answer?.status === 200, text: JSON.stringify(health) };
-  const other = "Another program answers at http.listen, not an Inlet daemon.";
-  return { isGood: false, text: answer === undefined ? NO_DAEMON : other };
+    return { isGood: false, text: `${NO_DAEMON} It has no console either: http.listen is false.` };
+  const answer = await probe(http.listen, path, signal);
+  if (answer === undefined) return { isGood: false, text: NO_DAEMON };
+  return healthIn(answer.status === 401 ? await probe(http.listen, "/healthz", signal) : answer);
 }
 
-/** `undefined` without a complete answer in time. Throws `DAEMON_UNREACHABLE` if this user may not use the socket. */
-export async function askDaemon(http: HttpSettings | undefined, path: string, signal: AbortSignal) {
-  if (http === undefined) return undefined;
-  return new DaemonClient(http, "", signal)
-    .ask("GET", path, undefined, TIMEOUT_MS)
-    .catch((error: unknown) => {
-      const fault = asFault(error);
-      if (isPermissionFault(fault)) throw fault;
-      return undefined;
-    });
+function healthIn(answer: Answer | undefined): Health {
+  const health = answer && parseAs(HealthShape, answer.body);
+  if (health !== undefined) return { isGood: answer?.status === 200, text: JSON.stringify(health) };
+  return { isGood: false, text: "Another program answers at http.listen, not an Inlet daemon." };
 }
 
 /** The status without a daemon, from the work folder. */

@@ -6,11 +6,8 @@ import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import type { Scenario } from "../../simulator/scenario.ts";
 import { Secret } from "../../src/base/secret.ts";
-import { checkDaemon } from "../../src/cli/doctor/daemon.ts";
-import { type Finding, Findings } from "../../src/cli/doctor/findings.ts";
 import type { Settings } from "../../src/config/settings.ts";
 import type { Status } from "../../src/model/status.ts";
-import { askStatus, readStatus } from "../../src/operate/status.ts";
 import { checkAnswer } from "../support/api.ts";
 import { daemonSettings, startDaemon } from "../support/daemon.ts";
 import { findProgram } from "../support/debian.ts";
@@ -232,7 +229,7 @@ describe("acting", () => {
     const reader = { authorization: "Bearer reader-Token:1-0" };
     const wall = namedToken(plainSecret("reader-Token:1-0"), "wall", "read");
     const http = { ...OPERABLE, read: "token", tokens: new Map([...OPERABLE.tokens, ...wall]) } as const;
-    const { url, daemon } = await startClosed(http);
+    const { url } = await startClosed(http);
     expect((await read(`${url}api/status`)).status).toBe(401);
     expect((await read(`${url}api/status`, reader)).status).toBe(200);
     const refused = saying("The role read of wall is not enough: this needs a token with the role operate");
@@ -240,20 +237,6 @@ describe("acting", () => {
     expect((await act(url, { ...order, wait: 60 })).status).toBe(200);
     const acts = await read(`${url}api/history?kind=acts`, reader);
     expect(acts.json).toMatchObject({ entries: [{ act: "password", who: "anna", trackingId: "t1" }] });
-    // Commands read with a token of the configuration.
-    const listen = { host: "127.0.0.1", port: Number(new URL(url).port) };
-    const { signal } = new AbortController();
-    expect(await askStatus({ ...http, listen }, signal)).toMatchObject({ live: true });
-    // Without one, they read the folders, and say why.
-    const unreadable = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
-    const settings = { ...daemon.settings, http: { ...http, listen, tokens: namedToken(unreadable) } };
-    expect((await readStatus(settings, signal)).instead).toContain("needs a token (http.read)");
-    const found: Finding[] = [];
-    const findings = new Findings("daemon", (finding) => void found.push(finding));
-    await checkDaemon({ findings, settings, signal });
-    expect(found).toMatchObject([
-      { check: "console", status: "warning", detail: expect.stringContaining("needs a token") },
-    ]);
   });
 
   test("accepts no password after all attempts are spent, and shows no form for one", async () => {

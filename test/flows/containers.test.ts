@@ -91,15 +91,17 @@ async function run(configuration: string, replicas: number, redis: readonly stri
     .replace(/redis:\/\/[\w-]+:6379/, `redis://127.0.0.1:${redisPort}`)
     .replace("/srv/inbox", join(folder, "inbox"));
   await mkdir(join(folder, "inbox"));
-  const env = { STATE_DIRECTORY: join(folder, "state"), INLET_LIMITS__MINFREESPACE: "1KiB" };
-  const daemons: { port: number; config: string }[] = [];
+  const common = { STATE_DIRECTORY: join(folder, "state"), INLET_LIMITS__MINFREESPACE: "1KiB" };
+  const daemons: { port: number; config: string; env: typeof common }[] = [];
   for (let at = 0; at < replicas; at++) {
     const [port, config] = [await freePort(), join(folder, `inlet-${at}.yaml`)];
     await writeFile(config, own.replace(":8460", `:${port}`), { mode: 0o600 });
+    // Each container has its own.
+    const env = { ...common, RUNTIME_DIRECTORY: join(folder, `run-${at}`) };
     const daemon = startProgram(["run", "--config", config], { env });
     daemon.stdout?.resume();
     daemon.stderr?.resume();
-    daemons.push({ port, config });
+    daemons.push({ port, config, env });
   }
   const inbox = /^inbox: (.*)$/m.exec(own)?.[1] ?? "";
   return {
@@ -108,7 +110,7 @@ async function run(configuration: string, replicas: number, redis: readonly stri
     /** The exit code of a command, for each daemon. */
     health: (command: readonly string[]) =>
       Promise.all(
-        daemons.map(async ({ config }) => {
+        daemons.map(async ({ config, env }) => {
           return (await runProgram([...command, "--config", config], { env })).exitCode;
         }),
       ),

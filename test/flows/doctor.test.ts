@@ -69,7 +69,8 @@ describe("a healthy installation", () => {
     const { findings, outcome } = await examine(config);
     expect(outcome).toBe("fine");
     see(findings, "queue", "inbox", "ok", `1 process uses it: process ${process.pid} on `);
-    see(findings, "daemon", "console", "ok", `the daemon (process ${process.pid}) answers at`);
+    see(findings, "daemon", "socket", "ok", `the daemon (process ${process.pid}) answers at`);
+    see(findings, "daemon", "console", "ok", `the console answers at ${http.listen}`);
     expect(await tree(inbox)).toEqual(delivered);
     expect(simulator.totals()["verification-token"]).toBe(tokens);
     expect(await readdir(join(state, "tokens"))).toHaveLength(1);

@@ -70,8 +70,8 @@ describe.each(["embedded", "redis"])("with the engine %s", (engine) => {
     await end(first.daemon);
     await mend();
     const second = await start();
-    const status = await inlet("status");
-    expect(status.stdout).toContain("Its mailbox no longer has this hand-off of its own");
+    const status = async () => (await inlet("status")).stdout;
+    await expect.poll(status).toContain("Its mailbox no longer has this hand-off of its own");
     await inlet("retry t1 --no-wait");
     site.simulator.addTransfer(transferPlan({ trackingId: "t3", to: [OTHER] }));
     await expect.poll(handed).toEqual(["t2", "t3"]);

@@ -1,7 +1,9 @@
 /** `inlet status`, with and without a running daemon. */
+import { once } from "node:events";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { socketsOf } from "../../src/config/folders.ts";
 import { openSite } from "../support/operator.ts";
 import { freePort } from "../support/redis-server.ts";
 import { listen } from "../support/servers.ts";
@@ -65,23 +67,21 @@ describe("inlet status", () => {
     expect(await codeOf("status --health alive")).toBe(0);
     await writeFile(config, "a: [");
     expect(await codeOf("status --health alive")).toBe(1);
-    // The address is only in the file.
-    const options = { env: { INLET_HTTP__LISTEN: keys.http.listen } };
     for (const spoilt of [`${text}\n]`, text.replace("mailboxes", "mailboxs"), undefined]) {
       if (spoilt === undefined) await rm(config);
       else await writeFile(config, spoilt);
-      const { exitCode, stdout } = await inlet("status", options);
+      const { exitCode, stdout } = await inlet("status");
       expect(exitCode).toBe(3);
       expect(stdout).toContain(`process ${process.pid}, `);
       expect(stdout).toMatch(/Problems:\n {2}✗ configuration, since .*: The configuration .* is not valid: /);
       expect(stdout).toContain("closed from anna@supplier.example: needs a password");
-      const asJson = await inlet("status --json", options);
+      const asJson = await inlet("status --json");
       expect(JSON.parse(asJson.stdout).troubles).toContainEqual(
         expect.objectContaining({ what: "configuration", code: "CONFIG_INVALID" }),
       );
     }
     await daemon.stop();
-    expect(await inlet("status", options)).toMatchObject({ exitCode: 2, stdout: "" });
+    expect(await inlet("status")).toMatchObject({ exitCode: 2, stdout: "" });
   });
 
   test("shows the state in the work folder if no daemon answers, and fails the health check", async () => {
@@ -94,7 +94,7 @@ describe("inlet status", () => {
     await inlet("once");
     const { exitCode, stdout } = await inlet("status");
     expect(exitCode).toBe(4);
-    expect(stdout).toMatch(/^No daemon answers at http\.listen\. .*\n3 transfers need attention\n/);
+    expect(stdout).toMatch(/^No daemon answers\. .*\n3 transfers need attention\n/);
     expect(stdout).toContain("closed from anna@supplier.example: needs a password");
     expect(stdout).toContain("wrong from anna@supplier.example: in quarantine");
     for (const action of ["retry", "release", "discard"]) {
@@ -108,7 +108,7 @@ describe("inlet status", () => {
   });
 });
 
-describe("another program at http.listen", () => {
+describe("another program", () => {
   const ESCAPES = "\u001b]0;owned\u0007\u009b2J\u202e";
 
   test.each([
@@ -116,17 +116,27 @@ describe("another program at http.listen", () => {
     ["half an answer", "application/json", '{"version":1,"at":'],
     ["something else", "application/json", JSON.stringify({ daemon: { inbox: "INBOX", host: ESCAPES } })],
   ])("is not taken for a daemon: %s", async (_name, type, body) => {
-    const { inbox, inlet, expectInlet } = await pretend((response) =>
-      response.writeHead(200, { "content-type": type }).end(body.replace("INBOX", inbox)),
-    );
-    const other = expect.stringContaining("No daemon answers: another program listens at http.listen.");
-    expect(await inlet("status")).toEqual({ exitCode: 4, stderr: "", stdout: other });
+    const pretender = (inbox: string) => (response: ServerResponse) =>
+      response.writeHead(200, { "content-type": type }).end(body.replace("INBOX", inbox));
+    const { inlet, expectInlet } = await onPort(pretender);
     await expectInlet("status --health", 1, "not an Inlet daemon");
+    expect((await inlet("status")).stdout).toContain("No daemon answers.");
+    const other = await onSocket(pretender);
+    const none = expect.stringContaining("No daemon answers.");
+    expect(await other.inlet("status")).toEqual({ exitCode: 4, stderr: "", stdout: none });
+  });
+
+  test("cannot speak for a daemon that hangs", async () => {
+    const url = await listen(
+      createServer((_request, response) => response.end('{"ready":true,"reasons":[]}')),
+    );
+    const { expectInlet } = await onSocket(() => () => {}, { http: { listen: new URL(url).host } });
+    await expectInlet("status --health", 1, "The daemon does not answer");
   });
 
   test("cannot fill the memory with an endless answer", async () => {
     let sent = 0;
-    const { inlet } = await pretend((response) => {
+    const { inlet } = await onSocket(() => (response) => {
       const more = () => {
         while (!response.destroyed && response.write(Buffer.alloc(1024 ** 2, " "))) sent++;
       };
@@ -138,7 +148,7 @@ describe("another program at http.listen", () => {
   });
 
   test("cannot control the terminal", async () => {
-    const { inbox, inlet } = await pretend((response) => {
+    const { inlet } = await onSocket((inbox) => (response) => {
       const at = new Date().toISOString();
       const engine = { queue: "embedded", role: "all" };
       const daemon = { program: ESCAPES, host: ESCAPES, ...engine, inbox, startedAt: at };
@@ -161,9 +171,25 @@ describe("another program at http.listen", () => {
     expect(stdout.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   });
 
-  async function pretend(answer: (response: ServerResponse) => void) {
-    const url = await listen(createServer((_request, response) => answer(response)));
-    return openSite({}, { http: { listen: new URL(url).host } });
+  type Pretender = (inbox: string) => (response: ServerResponse) => void;
+
+  async function onPort(pretender: Pretender) {
+    const url = await listen(createServer((_request, response) => pretender(site.inbox)(response)));
+    const site = await openSite({}, { http: { listen: new URL(url).host } });
+    return site;
+  }
+
+  async function onSocket(pretender: Pretender, keys: object = {}) {
+    const site = await openSite({}, keys);
+    const [path = ""] = socketsOf(site.inbox, process.env);
+    const answer = pretender(site.inbox);
+    const server = createServer((_request, response) => void answer(response)).listen(path);
+    await once(server, "listening");
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return site;
   }
 });
 

@@ -1,6 +1,7 @@
 // @module-tag system
 /** The image of the Dockerfile, built and run like an orchestrator does: read-only, without root, without capabilities. */
 import { chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
@@ -8,6 +9,7 @@ import packageJson from "../../package.json" with { type: "json" };
 import { packagesInLicenses, packagesInSbom } from "../support/package.ts";
 import { makeFolder, runCommand } from "../support/program.ts";
 import { freePort } from "../support/redis-server.ts";
+import { listen } from "../support/servers.ts";
 import { openTestSimulator, transferPlan } from "../support/service.ts";
 import { MAILBOX, PASSWORD } from "../support/settings.ts";
 import { buildImage, openPodman, type Podman } from "./podman.ts";
@@ -22,6 +24,8 @@ const LABELS = {
 };
 const SENDER = "anna@supplier.example";
 const HARDENED = ["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"];
+/** Podman mounts a tmpfs at /run by itself. */
+const AS_DOCKER = ["--read-only-tmpfs=false", "--tmpfs=/run/inlet"];
 
 const folder = await mkdtemp(join(tmpdir(), "inlet-image-"));
 let podman: Podman | undefined;
@@ -55,6 +59,42 @@ test("delivers, answers health checks, stops on SIGTERM, and delivers nothing tw
   // The container has ended, so everything is written.
   expect(await journal(inbox)).toEqual(["t1", "t2", "t3"]);
 });
+
+test.each([
+  ["open", {}],
+  ["token", {}],
+  ["token-for-all", {}],
+  ["open", { listen: false }],
+])(
+  "its health check asks the daemon on its socket, and nothing at the port that another program has: http.read %s, %o",
+  async (read, more) => {
+    if (podman === undefined) throw new Error("there is no image");
+    // No answer of the taker is good.
+    const asked: IncomingHttpHeaders[] = [];
+    const url = await listen(
+      createServer(({ headers }, response) => {
+        asked.push(headers);
+        response.writeHead(503).end('{"ready":false,"reasons":["taken"]}');
+      }),
+    );
+    const token = "Visitors-Token:1-of-16";
+    const { volumes } = await setUp({ listen: new URL(url).host, read, token, ...more });
+    await start(podman, "inlet-health", ...AS_DOCKER, ...volumes, "inlet");
+    const health = () => podman?.run("healthcheck", "run", "inlet-health").then((it) => it.exitCode);
+    await expect.poll(health).toBe(0);
+    // Before the socket was there, it asked the port, without a token.
+    expect(asked.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
+    asked.length = 0;
+    const { stderr } = await podman.run("exec", "inlet-health", "inlet", "status", "--health");
+    expect(stderr).toContain('{"ready":true');
+    const status = await podman.run("exec", "inlet-health", "inlet", "status");
+    expect(status).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("All is well") });
+    expect(asked).toEqual([]);
+    await podman.run("kill", "--signal", "STOP", "inlet-health");
+    expect(await health()).not.toBe(0);
+    await podman.run("kill", "--signal", "KILL", "inlet-health");
+  },
+);
 
 test("is small, without root, and without build tools", async () => {
   if (podman === undefined) throw new Error("there is no image");
@@ -123,7 +163,7 @@ async function start(by: Podman, name: string, ...args: readonly string[]): Prom
   await by.startContainer(name, "--network", "host", ...HARDENED, ...args);
 }
 
-async function setUp() {
+async function setUp(http: object = {}) {
   const simulator = await openTestSimulator({ transfers: [transferPlan({ trackingId: "t1" })] });
   const home = await makeFolder();
   const [config, inbox, state] = [join(home, "config"), join(home, "inbox"), join(home, "state")];
@@ -136,7 +176,7 @@ async function setUp() {
     inbox: "/srv/inbox",
     limits: { minFreeSpace: "1KiB" },
     // The container shares the network of this machine.
-    http: { listen: `127.0.0.1:${await freePort()}` },
+    http: { listen: `127.0.0.1:${await freePort()}`, ...http },
     mailboxes: [{ email: MAILBOX, poll: "500ms", passwords: [{ sender: "*", password: PASSWORD }] }],
   };
   await writeFile(join(config, "inlet.yaml"), JSON.stringify(settings), { mode: 0o600 });

@@ -2,7 +2,7 @@
  * Builds the program once for each run of the tests: as users install it, and the programs of tests on the same sources.
  * The folder belongs to this run alone, so another run never replaces it.
  */
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
@@ -20,6 +20,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const folder = await mkdtemp(join(tmpdir(), "inlet-program-"));
   // Some tests run it as another user.
   await chmod(folder, 0o755);
+  await mkdir(join(folder, "run"));
+  await chmod(join(folder, "run"), 0o1777);
   const build = async () => {
     await Promise.all([
       buildPackage(folder),

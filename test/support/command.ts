@@ -24,7 +24,7 @@ export async function callCommand(
 ): Promise<Called> {
   const [stdout, stderr] = [new TextWriter(), new TextWriter()];
   const context = {
-    env: { PATH: process.env["PATH"], ...env },
+    env: { PATH: process.env["PATH"], RUNTIME_DIRECTORY: process.env["RUNTIME_DIRECTORY"], ...env },
     stdin: { isTTY: false },
     stdout,
     stderr,

@@ -60,8 +60,8 @@ export async function runProgram(args: readonly string[], options: RunOptions = 
 }
 
 function usualEnv() {
-  const { PATH = "", HOME = "" } = process.env;
-  return { PATH, HOME };
+  const { PATH = "", HOME = "", RUNTIME_DIRECTORY = "" } = process.env;
+  return { PATH, HOME, RUNTIME_DIRECTORY };
 }
 
 /** What it has printed so far to its standard output. The process of an unread output could not end. */

@@ -78,6 +78,7 @@ export function settingsIn(
   return {
     source: "the test",
     digest: undefined,
+    sockets: [],
     isStateNamed: false,
     timezone: undefined,
     inbox: join(folder, "inbox"),

@@ -59,6 +59,8 @@ describe("inlet.service", () => {
     // The commands of the page need no secret.
     expect(await machine.run("inlet", "status")).toContain("All is well");
     expect(await machine.run("runuser", "-u", "inlet", "--", "inlet", "status")).toContain("All is well");
+    expect(await machine.sh("stat -c '%U %a' /run/inlet/*.sock")).toBe("inlet 600\n");
+    expect(await machine.sh("inlet status --health 2>&1")).toContain('"ready":true');
 
     await machine.run("systemctl", "stop", "inlet");
     expect(await property(machine, "Result")).toBe("success");

@@ -484,7 +484,11 @@ function loadSite(site: Site): Promise<Settings | undefined> {
   } as unknown as Ground;
   const process = new Process("loader", ground);
   const settings = process
-    .run(() => loadSettings({ path: "/etc/inlet/inlet.yaml", env: {}, uid: 0 }))
+    // Commands are called in this process, and its sockets would be real ones.
+    .run(async () => ({
+      ...(await loadSettings({ path: "/etc/inlet/inlet.yaml", env: {}, uid: 0 })),
+      sockets: [],
+    }))
     .catch(() => undefined);
   const loading = pump(schedule, settings);
   loaded.set(text, loading);

@@ -4,58 +4,62 @@ import { once } from "node:events";
 import { stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
+import { FAULT_CODES } from "../../base/fault-codes.ts";
 import { systemCode } from "../../base/faults.ts";
 import { lookAtLink } from "../../base/files.ts";
 import { formatSeconds } from "../../base/phrases.ts";
 import { LOOPBACK } from "../../config/service.ts";
 import type { HttpSettings } from "../../config/settings.ts";
+import { countMembers } from "../../inbox/members.ts";
 import type { Status } from "../../model/status.ts";
-import { describeListen } from "../../operate/client.ts";
-import { askDaemon, statusIn } from "../../operate/status.ts";
+import { describeListen, findDaemon, probe } from "../../operate/client.ts";
+import { statusIn } from "../../operate/status.ts";
 import type { Examination, Findings } from "./findings.ts";
 
 export async function checkDaemon({ findings, settings, signal }: Examination): Promise<void> {
-  const { http, inbox, mailboxes } = settings;
-  if (http === undefined) {
-    return findings.ok("console", "http.listen is false: there is no console, and no health check");
-  }
-  // In an array: without a daemon the answer is `undefined`, as the result of a failed check is.
-  const asked = await findings.attempt("console", async () => [await askDaemon(http, "/api/status", signal)]);
-  if (asked === undefined) return;
-  const [answer] = asked;
-  if (answer?.status === 401) {
-    const detail = `the daemon at ${describeListen(http.listen)} needs a token, and this user can read none`;
-    return findings.warn("console", detail, "Run doctor as a user who can read a token of http.tokens.");
-  }
-  const status = statusIn(answer);
+  const { http, inbox, work, mailboxes } = settings;
+  const found = await findings.attempt("socket", async () => {
+    const daemon = await findDaemon(settings, "", signal);
+    return { path: daemon?.path, status: statusIn(await daemon?.ask("GET", "/api/status")) };
+  });
+  const { path, status } = found ?? {};
   const isOurs = status?.daemon.inbox === inbox;
-  if (!isOurs) await checkAddress(findings, http, answer !== undefined, status);
-  checkAccess(findings, http);
+  const isRunning = isOurs || (await countMembers(work)) > 0;
+  if (isOurs) findings.ok("socket", `the daemon (process ${status.daemon.pid}) answers at ${path}`);
+  else if (isRunning && found !== undefined) {
+    const { advice } = FAULT_CODES.SOCKET_UNSAFE;
+    findings.warn("socket", "a daemon of this inbox runs, but none answers here on its socket", advice);
+  }
+  if (http === undefined) findings.ok("console", "http.listen is false: there is no console");
+  else {
+    await findings.attempt("console", () => checkAddress(findings, http, inbox, isRunning, signal));
+    checkAccess(findings, http);
+  }
   if (!isOurs) return;
-  findings.ok(
-    "console",
-    `the daemon (process ${status.daemon.pid}) answers at ${describeListen(http.listen)}`,
-  );
   for (const { name } of mailboxes) checkPolls(findings, name, status);
   for (const { what, message, advice } of status.troubles) findings.warn(what, message, advice);
 }
 
-/** Where the daemon of this inbox does not answer: whether another process has the address, or it is free. */
+/** Whether another process has the address, or it is free. What answers there can claim anything. */
 async function checkAddress(
   findings: Findings,
   http: HttpSettings,
-  isAnswered: boolean,
-  other: Status | undefined,
+  inbox: string,
+  isRunning: boolean,
+  signal: AbortSignal,
 ): Promise<void> {
   const where = describeListen(http.listen);
-  if (other !== undefined) {
+  const answer = await probe(http.listen, "/api/status", signal);
+  const other = statusIn(answer);
+  const isConsole = answer?.status === 401 || other?.daemon.inbox === inbox;
+  if (isConsole && isRunning) return findings.ok("console", `the console answers at ${where}`);
+  if (other !== undefined && !isConsole) {
     const taken = `${where} is taken by the daemon of ${other.daemon.inbox} (process ${other.daemon.pid})`;
     return findings.fail("console", "usage", taken, "Give each daemon its own http.listen.");
   }
-  const code = isAnswered ? "EADDRINUSE" : await tryListening(http);
-  if (code === undefined) {
+  const code = answer === undefined ? await tryListening(http) : "EADDRINUSE";
+  if (code === undefined)
     return findings.ok("console", `${where} is free, and no daemon of this inbox answers`);
-  }
   const [why, advice] = FAILURES[code] ?? [`nothing can listen there (${code})`, "Change http.listen."];
   findings.fail("console", "usage", `${where}: ${why}`, advice);
 }

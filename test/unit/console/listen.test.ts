@@ -5,7 +5,6 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startListening } from "../../../src/console/listen.ts";
-import type { DaemonEvent } from "../../../src/model/events.ts";
 import { makeFolder } from "../../support/program.ts";
 
 /** What is at the path whenever a mode is set. */
@@ -29,9 +28,8 @@ test("a Unix socket appears with its mode, whatever the umask is", async () => {
   const before = process.umask(0);
   onTestFinished(() => void process.umask(before));
   const opened = Promise.withResolvers<void>();
-  const close = startListening(createServer(), { path }, ({ type }) => {
-    if (type === "console-opened") opened.resolve();
-  });
+  const door = { mode: 0o660, find: async () => ({ path }), failed() {} };
+  const close = startListening(createServer(), { ...door, opened: () => opened.resolve() });
   await opened.promise;
   // It was not there yet when it got its mode.
   expect(seen.modes).toEqual([undefined]);
@@ -47,10 +45,15 @@ test("a file at the address of the socket is left alone, and a server that is cl
   const folder = await makeFolder();
   const path = join(folder, "console.sock");
   await writeFile(path, "not ours");
-  const failed = Promise.withResolvers<DaemonEvent>();
+  const failed = Promise.withResolvers<unknown>();
   const server = createServer();
-  const close = startListening(server, { path }, (event) => failed.resolve(event));
-  expect(await failed.promise).toMatchObject({ type: "console-failed", reason: "EEXIST" });
+  const close = startListening(server, {
+    mode: 0o660,
+    find: async () => ({ path }),
+    opened() {},
+    failed: (_error, reason, address) => failed.resolve({ reason, address }),
+  });
+  expect(await failed.promise).toEqual({ reason: "EEXIST", address: `unix:${path}` });
   expect((await stat(path)).size).toBe(8);
   await rm(path);
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));

@@ -41,6 +41,7 @@ describe.each([
       cap_drop: ["ALL"],
       configs: [{ source: "inlet", target: "/etc/inlet/inlet.yaml" }],
       volumes: ["inbox:/srv/inbox", "state:/var/lib/inlet"],
+      tmpfs: ["/run/inlet:mode=0700,uid=1000,gid=1000"],
     });
     expect(Object.keys(compose.volumes)).toEqual(expect.arrayContaining(["inbox", "state"]));
     expect(volumesOfImage()).toEqual(["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]);

@@ -101,6 +101,9 @@ describe.each([ONE_POD, FLEET])("%s", (file) => {
     expect(pod?.terminationGracePeriodSeconds).toBeGreaterThan(GRACE_SECONDS);
     const paths = inlet.volumeMounts?.map(({ mountPath }) => mountPath);
     expect(paths).toEqual(expect.arrayContaining(["/etc/inlet", "/srv/inbox", "/var/lib/inlet"]));
+    // Without `medium: Memory`, Kubernetes makes a folder that everybody may write, without the sticky bit.
+    const run = inlet.volumeMounts?.find(({ mountPath }) => mountPath === "/run/inlet")?.name;
+    expect(pod?.volumes?.find(({ name }) => name === run)?.emptyDir).toMatchObject({ medium: "Memory" });
   });
 
   test("has a valid configuration, and every secret that it names", async () => {

@@ -1,11 +1,11 @@
-/** Commands ask a running daemon: with a token where that needs one, and for more than one answer can hold. */
+/** Commands ask a running daemon on its socket: for more than one answer can hold, and without a token. */
 
 import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import type { HttpSettings } from "../../../src/config/settings.ts";
+import type { ConsolePort } from "../../../src/console/port.ts";
 import { createConsole } from "../../../src/console/server.ts";
 import { ledgerPaths } from "../../../src/ledger/paths.ts";
 import { Board } from "../../../src/observe/board.ts";
@@ -14,29 +14,18 @@ import { readJournal } from "../../../src/operate/history.ts";
 import { Local } from "../../../src/operate/local.ts";
 import { Remote } from "../../../src/operate/remote.ts";
 import { FACTS } from "../../support/board.ts";
-import { makeAccess, NOTHING_KNOWN, openTestConsole, READER } from "../../support/console.ts";
+import { makeAccess, NOTHING_KNOWN } from "../../support/console.ts";
 import { makeFolder } from "../../support/program.ts";
-import { namedToken, pageSettings, plainSecret } from "../../support/settings.ts";
 
-const UNREADABLE = { described: "the test", read: () => Promise.reject(new Error("EACCES")) };
-
-test("a closed console is read with the first token that can be read, and acted on without one", async () => {
-  const { url } = await openTestConsole(1, { access: makeAccess("token") });
-  const tokens = new Map([
-    ...namedToken(UNREADABLE, "first"),
-    ...namedToken(plainSecret(READER), "second", "read"),
-  ]);
-  const client = connect(url, { read: "token", tokens });
-  expect(await client.get("/api/status", {})).toMatchObject({ live: true });
-  const act = client.post("/api/actions", {}, 0);
-  await expect(act).rejects.toMatchObject({ code: "UNAUTHORIZED" });
-  const without = connect(url, { read: "token", tokens: namedToken(UNREADABLE) });
-  await expect(without.get("/api/status", {})).rejects.toMatchObject({ code: "UNAUTHORIZED" });
+test("no request carries a token, so where the operators' socket needs one for reading, commands are refused", async () => {
+  const { client } = await openSocket({ access: makeAccess("token") });
+  const refused = { code: "UNAUTHORIZED" };
+  await expect(client.get("/api/status", {})).rejects.toMatchObject(refused);
+  await expect(client.post("/api/actions", {}, 0)).rejects.toMatchObject(refused);
 });
 
 test("a problem becomes the fault that it names, with its detail", async () => {
-  const { url } = await openTestConsole(0);
-  const client = connect(url);
+  const { client } = await openSocket({});
   await expect(client.get("/api/history", { limit: 0 })).rejects.toMatchObject({
     code: "REQUEST_INVALID",
     message: expect.stringContaining("refuses: limit must be a number from 1 to 5000."),
@@ -50,12 +39,7 @@ test("a problem becomes the fault that it names, with its detail", async () => {
   expect(await new Remote(client, { mailboxes: [] }).story(key)).toBeUndefined();
 });
 
-function connect(url: string, settings: Partial<HttpSettings> = {}): DaemonClient {
-  const { hostname: host, port } = new URL(url);
-  const listen = { host, port: Number(port) };
-  return new DaemonClient(pageSettings({ listen, ...settings }), "anna", new AbortController().signal);
-}
-
+const STOP = new AbortController().signal;
 const START_MS = Date.parse("2026-03-01T00:00:00Z");
 const LINES = 12_000;
 
@@ -91,24 +75,26 @@ async function writeJournal(work: string): Promise<void> {
 }
 
 async function serve(work: string): Promise<Remote> {
-  const path = join(await makeFolder(), "s");
-  const board = new Board(FACTS, [], systemClock);
-  const stop = new AbortController().signal;
   const settings = { work, inbox: work, state: work, isStateNamed: true, mailboxes: [] };
   const operate = new Local({
     settings: () => settings,
-    stop,
+    stop: STOP,
     asOwner: (_folder, write) => write(),
     isRunning: async () => true,
   });
+  return new Remote((await openSocket({ operate })).client, settings);
+}
+
+async function openSocket(more: Partial<ConsolePort>): Promise<{ client: DaemonClient }> {
+  const path = join(await makeFolder(), "s");
+  const board = new Board(FACTS, [], systemClock);
   const rest = { metrics: async () => "", access: undefined, hosts: [], stuck: () => undefined };
-  const server = createConsole({ ...NOTHING_KNOWN, board, operate, ...rest }, systemClock);
+  const server = createConsole({ ...NOTHING_KNOWN, board, ...rest, ...more }, systemClock);
   server.listen(path);
   await once(server, "listening");
   onTestFinished(async () => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
-  const http = { listen: { path }, read: "open", hosts: [], actions: true, tokens: new Map() } as const;
-  return new Remote(new DaemonClient(http, "anna", stop), settings);
+  return { client: new DaemonClient(path, "anna", STOP) };
 }
