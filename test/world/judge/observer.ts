@@ -72,6 +72,8 @@ export interface GivenOrder {
   readonly record: TransferRecord;
   readonly key: string;
   readonly withPassword: boolean;
+  /** When its command began. */
+  readonly begunMs: number;
   /** When its command returned. */
   atMs: number;
   /** When a daemon has recorded it. */
@@ -208,9 +210,9 @@ export class Observer {
     const first = all.find((order) => order.act === act && order.actedMs === undefined);
     // A second daemon, or a crash, repeats one.
     if (first === undefined) return;
-    // Of two equal ones it is not known which was carried out.
+    // Of two equal ones it is not known which was carried out, nor of two commands at once which came first.
     const earlier = all.find(
-      (order) => order.actedMs === undefined && order.atMs < first.atMs && order.act !== act,
+      (order) => order.actedMs === undefined && order.atMs < first.begunMs && order.act !== act,
     );
     if (earlier !== undefined)
       this.violate(`an order is overtaken: ${earlier.act} of ${trackingId} by a later ${act}`);
@@ -281,7 +283,7 @@ export class Observer {
   ordered(act: OrderAct, record: TransferRecord, withPassword: boolean): GivenOrder {
     const key = this.keyOf(record);
     const opened = this.received.get(record.transferId)?.transfer.opened ?? 0;
-    const given = { act, record, key, withPassword, atMs: this.#nowMs, opened };
+    const given = { act, record, key, withPassword, begunMs: this.#nowMs, atMs: this.#nowMs, opened };
     this.orders.push(given);
     return given;
   }

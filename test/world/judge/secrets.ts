@@ -274,6 +274,14 @@ export class Requests {
     return Math.max(0, ...lasting.map((rest) => this.#nowMs - rest.sinceMs));
   }
 
+  /** Until when a service has asked a process to rest. */
+  restedUntilMs({ name }: Process, service: number): number {
+    const rests = ["list", "information"].flatMap(
+      (area) => this.#rests.get(`${name} ${service} ${area}`) ?? [],
+    );
+    return Math.max(0, ...rests.map(({ untilMs }) => untilMs));
+  }
+
   #checkRest({ process, service, operation, atMs, trackingId = "" }: Request): void {
     const rest = this.#rests.get(`${process.name} ${service} ${operation}`);
     if (rest === undefined || atMs < rest.sinceMs + 5 * SECOND_MS || atMs > rest.untilMs - 2 * SECOND_MS)

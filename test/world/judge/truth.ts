@@ -167,21 +167,24 @@ export class Truth {
 
   /** Status says that all is well, with these words: folders are read, mailboxes polled, and transfers delivered. */
   *#checkGood(words: string, daemon: Daemon, open: readonly Received[]): Iterable<string> {
-    const { requests, badFolderSinceMs = this.#nowMs } = this.#world;
+    const { requests, calm, badFolderSinceMs = this.#nowMs } = this.#world;
     const sinceRunMs = runsSinceMs(daemon);
     if (this.#nowMs - Math.max(badFolderSinceMs, sinceRunMs) > FOLDER_SHOWN_MS)
       yield `I7: status says "${words}", and a folder cannot be read`;
     for (const { email, service } of daemon.site.boxes) {
       const listedMs = requests.listedMs.get(`${service} ${fold(email)}`) ?? 0;
-      const unpolledMs = this.#nowMs - Math.max(listedMs, sinceRunMs, daemon.appliedMs);
+      const restedMs = requests.restedUntilMs(daemon.process, service);
+      const unpolledMs = this.#nowMs - Math.max(listedMs, sinceRunMs, daemon.appliedMs, restedMs);
       if (requests.restedMs(daemon.process, service, daemon.appliedMs) > MINUTE_MS)
         yield `I7: status says "${words}", and the service of ${email} rests`;
       if (unpolledMs > POLL_SHOWN_MS)
         yield `I7: status says "${words}", and ${email} was not polled for ${Math.round(unpolledMs / MINUTE_MS)} minutes`;
     }
-    for (const { key } of open) {
+    for (const { key, transfer } of open) {
+      // What waits is told to the next process as a time, whose clock may differ, and without the service's rest.
+      const isLong = calm.jumpsMs.length > 0 || this.#isPaused(transfer.service);
       const openMs = this.#nowMs - Math.max(this.#openSinceMs.get(key) ?? this.#nowMs, sinceRunMs);
-      if (openMs > WAIT_SHOWN_MS)
+      if (openMs > (isLong ? LONGEST_REST_MS : WAIT_SHOWN_MS))
         yield `I7: status says "${words}", and ${key} could be delivered for ${Math.round(openMs / MINUTE_MS)} minutes`;
     }
   }
