@@ -113,7 +113,9 @@ export class FileLedger {
     const { round, begin, end } = await this.stages.current(name);
     if (end !== undefined) return end;
     const note = await this.#notes.read(name);
-    return note?.round === round && !hasEnded(note) ? note : begin;
+    if (note?.round === round && !hasEnded(note)) return note;
+    // The round may have ended since, and its note was removed.
+    return (await this.stages.readEnd(name, round)) ?? begin;
   }
 
   /** Notes a new transfer. False if the transfer is known. */

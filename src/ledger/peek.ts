@@ -203,10 +203,13 @@ export class LedgerPeek {
 
   /** `onlyOpen`: only a transfer whose last round is open. */
   async #find(name: string, onDamaged?: OnDamaged, onlyOpen = false): Promise<TransferRecord | undefined> {
-    const { round, begin, end } = await this.#rounds.current(name);
-    if (end !== undefined) return onlyOpen ? undefined : this.#asSeen(name, end);
-    const note = await this.#readNote(name, onDamaged);
-    return note?.round === round && !hasEnded(note) ? note : begin;
+    const { round, begin, end: known } = await this.#rounds.current(name);
+    const note = known === undefined ? await this.#readNote(name, onDamaged) : undefined;
+    if (note?.round === round && !hasEnded(note)) return note;
+    // The round may have ended since, and its note was removed.
+    const end = known ?? (await this.#rounds.readEnd(name, round));
+    if (end === undefined) return begin;
+    return onlyOpen ? undefined : this.#asSeen(name, end);
   }
 
   async #readLast(name: string, last: LastRounds, listing: Listing): Promise<TransferRecord | undefined> {

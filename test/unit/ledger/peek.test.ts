@@ -1,7 +1,10 @@
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { systemClock } from "../../../src/base/clock.ts";
+import { type Disk, systemDisk } from "../../../src/base/disk.ts";
 import { type Begun, type EndRecord, formatRecord } from "../../../src/ledger/format.ts";
+import { openLedger } from "../../../src/ledger/ledger.ts";
 import { attemptsKey, ledgerPaths, nameOf } from "../../../src/ledger/paths.ts";
 import { type LedgerPeek, peekLedger } from "../../../src/ledger/peek.ts";
 import { EMPTY_ENTRY, type Entry, formatEntry } from "../../../src/model/outbox.ts";
@@ -34,6 +37,37 @@ describe("a look at the ledger", () => {
     expect(await peek.find(KEY)).toMatchObject({ state: "gone", reason: "expired" });
     expect(await states(peek.open())).toEqual([]);
     expect(await listAll(peek)).toEqual(["t1 gone 1"]);
+  });
+
+  test("a transfer whose round ends during the look is not unknown, to commands and to the daemon", async () => {
+    const { work, paths, note, end } = await setUp();
+    const path = paths.note(nameOf(KEY));
+    // Between the look for an end and the look for the note.
+    const disk: Disk = {
+      ...systemDisk,
+      async read(file) {
+        if (file !== path) return systemDisk.read(file);
+        await end(DELIVERED);
+        await rm(path, { force: true });
+        return systemDisk.read(file);
+      },
+    };
+    const root = join(work, "..");
+    await note({ state: "downloading" });
+    expect(await peekLedger({ work, inbox: root }, disk).find(KEY)).toMatchObject({ state: "delivered" });
+    await rm(paths.end(nameOf(KEY), 1));
+    await note({ state: "downloading" });
+    const watermark = { path: join(work, "watermark"), id: "test" };
+    const ledger = await openLedger({
+      work,
+      root,
+      disk,
+      clock: systemClock,
+      folderMode: () => 0o750,
+      watermark,
+    });
+    onTestFinished(() => ledger.close());
+    expect(await ledger.find(KEY)).toMatchObject({ state: "delivered" });
   });
 
   test("goes by the begin record where a round has begun and its note is lost or of an earlier round", async () => {

@@ -184,7 +184,7 @@ export class Truth {
       // What waits is told to the next process as a time, whose clock may differ, and without the service's rest.
       const isLong = calm.jumpsMs.length > 0 || this.#isPaused(transfer.service);
       const openMs = this.#nowMs - Math.max(this.#openSinceMs.get(key) ?? this.#nowMs, sinceRunMs);
-      if (openMs > (isLong ? LONGEST_REST_MS : WAIT_SHOWN_MS))
+      if (openMs > (isLong ? SERVED_LATE_MS : WAIT_SHOWN_MS))
         yield `I7: status says "${words}", and ${key} could be delivered for ${Math.round(openMs / MINUTE_MS)} minutes`;
     }
   }
