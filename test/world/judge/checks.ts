@@ -207,7 +207,7 @@ function isTwin({ received }: Observer, trackingId: string): boolean {
 
 /** Status shows it, and it was notified of. */
 function* checkVisible(
-  { observer, site }: World,
+  { observer, site, schedule }: World,
   record: TransferRecord,
   what: string,
   status: Status,
@@ -227,7 +227,10 @@ function* checkVisible(
   const sites = observer.sitesSince(end === undefined ? 0 : end.atMs - MINUTE_MS);
   const isWanted = sites.every(({ notifyOn }) => notifyOn === undefined || notifyOn.includes(kind ?? ""));
   const isTold = observer.notices.some((each) => each.kind === kind && each.trackingId === trackingId);
-  if (kind !== undefined && isWanted && !isTold) yield `I7: ${what} is ${key}, and nobody was notified`;
+  // Messages are collected for some seconds.
+  const isFresh = end !== undefined && schedule.nowMs - end.atMs < MINUTE_MS / 2;
+  if (kind !== undefined && isWanted && !isTold && !isFresh)
+    yield `I7: ${what} is ${key}, and nobody was notified`;
 }
 
 /** By the recipient and the tracking-id, whatever the records say. */

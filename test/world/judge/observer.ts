@@ -359,8 +359,10 @@ export class Observer {
       isReleased: record.released !== undefined,
       unpack: new Set(handoffsOf(sites, address, transfer).map(({ unpack = "none" }) => unpack)),
       mayBeWrong:
-        transfer.checksums === "none" &&
-        (calm.hadWeather(transfer.service, ["lying"], 0) || this.isDamaged(transfer.trackingId)),
+        (record.released !== undefined &&
+          requests.falseSums.some((each) => each.transferId === transferId)) ||
+        (transfer.checksums === "none" &&
+          (calm.hadWeather(transfer.service, ["lying"], 0) || this.isDamaged(transfer.trackingId))),
       isMessageRefused: requests.hasRefusedMessage(transfer),
     };
   }

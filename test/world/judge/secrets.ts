@@ -21,6 +21,8 @@ class Attempts {
   readonly locks = new Map<string, { readonly knownMs: number; readonly untilMs: number }>();
 }
 
+/** What a person supplies is taken up within this time. */
+const TAKEN_UP_MS = 80_000;
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const LONGEST_LOCK_MS = 24 * HOUR_MS;
@@ -238,7 +240,7 @@ export class Requests {
       (order) => order.record.trackingId === trackingId && order.atMs >= knownMs - SECOND_MS,
     );
     const isSupplied = observer.supplies.some(
-      (each) => each.record.trackingId === trackingId && each.atMs >= knownMs - SECOND_MS,
+      (each) => each.record.trackingId === trackingId && each.atMs >= knownMs - TAKEN_UP_MS,
     );
     if (!isWanted && !isSupplied && !calm.wasDisturbed(knownMs - RECORD_MS))
       this.#violate(`I3: ${trackingId} is locked, and was asked for before its time`);

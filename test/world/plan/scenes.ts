@@ -30,7 +30,7 @@ const SCENES = {
   identity: 3,
   rules: 3,
   moments: 5,
-  "one slow step": 18,
+  "one slow step": 28,
   slow: 5,
   crossed: 7,
   "two workers": 3,

@@ -76,6 +76,6 @@ export const makeSlowStep: MakeScene = (setting) => {
       at(random.int(30_000), slow("list", random.pick([4, 15]), other())),
     ],
   };
-  const played = random.weighted({ reception: 4, order: 3, again: 4, notes: 2, program: 3, poll: 1 });
+  const played = random.weighted({ reception: 4, order: 3, again: 7, notes: 2, program: 3, poll: 1 });
   return plays[played]?.() ?? [];
 };
