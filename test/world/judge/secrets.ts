@@ -21,8 +21,8 @@ class Attempts {
   readonly locks = new Map<string, { readonly knownMs: number; readonly untilMs: number }>();
 }
 
-/** What a person supplies is taken up within this time. */
-const TAKEN_UP_MS = 80_000;
+/** What a person supplies is taken up within this time, by each process of a fleet. */
+const TAKEN_UP_MS = 130_000;
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const LONGEST_LOCK_MS = 24 * HOUR_MS;
