@@ -7,7 +7,7 @@ export type Role = "all" | "worker" | "scheduler";
 
 /** One line of a daemon's log. */
 interface LogLine {
-  readonly level: number;
+  readonly level: string;
   readonly time: string;
   readonly msg: string;
   readonly fault?: { readonly message?: string };
@@ -30,7 +30,7 @@ export interface RunningDaemon extends AsyncDisposable {
   stop(): Promise<number | null>;
 }
 
-const WARNING = 40;
+const WARNINGS = ["warn", "error", "fatal"];
 const MAX_WARNINGS = 5;
 /** Each daemon has its own folder for its socket. */
 let started = 0;
@@ -57,7 +57,7 @@ export function startDaemon(launcher: string, config: string, role: Role, listen
     const { level, time, msg, fault } = JSON.parse(text) as LogLine;
     if (!first.has(msg)) first.set(msg, Date.parse(time));
     counts.set(msg, (counts.get(msg) ?? 0) + 1);
-    if (level >= WARNING) warn(`${msg}${fault?.message === undefined ? "" : ` (${fault.message})`}`);
+    if (WARNINGS.includes(level)) warn(`${msg}${fault?.message === undefined ? "" : ` (${fault.message})`}`);
   });
   createInterface({ input: child.stderr }).on("line", warn);
   let [isStopping, hasEnded] = [false, false];

@@ -1,6 +1,8 @@
 /** Writes records of transfers that were delivered long ago, in the program's format. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { readVersion } from "../../src/base/version.ts";
+import { FORMAT } from "../../src/inbox/work-folder.ts";
 import { formatRecord } from "../../src/ledger/format.ts";
 import { ledgerPaths, nameOf } from "../../src/ledger/paths.ts";
 import { outboxIn } from "../../src/model/outbox.ts";
@@ -11,8 +13,11 @@ interface Delivered {
   readonly transferId: string;
 }
 
+/** A daemon starts with them: the folder says which format they have. */
 export function writeRecords(work: string, mailbox: string, delivered: Iterable<Delivered>): void {
   const paths = ledgerPaths(work);
+  mkdirSync(work, { recursive: true, mode: 0o700 });
+  writeFileSync(join(work, "format"), `${FORMAT} ${readVersion()}\n`, { mode: 0o600 });
   const made = new Set<string>();
   for (const { trackingId, transferId } of delivered) {
     const record = recordOf(mailbox, trackingId, transferId);
