@@ -6,7 +6,7 @@ import type { MailboxSettings } from "../config/settings.ts";
 import { parseSize } from "../config/units.ts";
 import type { Routing } from "../model/mailbox.ts";
 import { hasEnded } from "../model/record.ts";
-import { compareWith, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
+import { compareRoutes, decideRoute, type RouteDecision, type RouteFacts } from "../model/route.ts";
 import type { Story } from "../model/views.ts";
 import { type Context, invalid, type Outcome, type Runner } from "./command.ts";
 import { openConfigured } from "./open-access.ts";
@@ -59,7 +59,7 @@ async function explain(
     ? describeNew(context, options)
     : describeKnown(context, trackingId, options));
   const routing: Routing = mailbox.routing ?? { routes: [], otherwise: "deliver" };
-  const compared = await Promise.all(routing.routes.map((route) => compareWith(route, facts)));
+  const compared = await compareRoutes(routing.routes, facts);
   const decision = await decideRoute(routing, facts);
   const by = decision?.route;
   if (options.json) {

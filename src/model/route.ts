@@ -92,8 +92,7 @@ export async function decideRoute(
   { routes, otherwise }: Routing,
   facts: RouteFacts,
 ): Promise<RouteDecision | undefined> {
-  for (const route of routes) {
-    const { match, conditions } = await compareWith(route, facts);
+  for (const { route, match, conditions } of await compareRoutes(routes, facts)) {
     if (match === "unknown") return undefined;
     if (match === "no") continue;
     const why = conditions.map(({ text }) => text).join(", and ") || "it applies to every transfer";
@@ -102,52 +101,62 @@ export async function decideRoute(
   return { route: undefined, action: otherwise, why: "no route matches" };
 }
 
-export async function compareWith(route: Route, facts: RouteFacts): Promise<Comparison> {
-  const conditions = await conditionsOf(route, facts);
-  const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
-  return { route, match: worst ?? "yes", conditions };
+export async function compareRoutes(routes: readonly Route[], facts: RouteFacts): Promise<Comparison[]> {
+  const { sender, subject, fileNames, bytes } = facts;
+  const texts = [
+    await compareTexts(routes, "sender", [sender], addressForm),
+    await compareTexts(routes, "subject", subject === undefined ? undefined : [subject], textForm),
+    await compareTexts(routes, "file", fileNames, fileNameForm),
+  ];
+  return routes.map((route) => {
+    const { minBytes, maxBytes } = route.when;
+    const conditions = [
+      ...texts.map((compared) => compared.get(route)),
+      minBytes === undefined
+        ? undefined
+        : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
+      maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
+    ].filter((condition) => condition !== undefined);
+    const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
+    return { route, match: worst ?? "yes", conditions };
+  });
 }
 
-async function conditionsOf(
-  { action, when: { sender, subject, file, minBytes, maxBytes } }: Route,
-  facts: RouteFacts,
-): Promise<Condition[]> {
-  const subjects = facts.subject === undefined ? undefined : [facts.subject];
-  const { bytes } = facts;
-  const demandsValid = action === "deliver";
-  return [
-    sender && (await compareText("sender", [facts.sender], sender, addressForm, demandsValid)),
-    subject && (await compareText("subject", subjects, subject, textForm, demandsValid)),
-    file && (await compareText("file", facts.fileNames, file, fileNameForm, demandsValid)),
-    minBytes === undefined ? undefined : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
-    maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
-  ].filter((condition) => condition !== undefined);
-}
-
-/** A text without a normal form matches nothing if `demandsValid`, otherwise everything. */
-async function compareText(
-  what: string,
+/** The condition of each route that has one. A text gets its form once for all routes, and none is kept: all may be long. */
+async function compareTexts(
+  routes: readonly Route[],
+  what: "sender" | "subject" | "file",
   texts: readonly string[] | undefined,
-  globs: readonly string[],
   form: NormalForm,
-  demandsValid: boolean,
-): Promise<Condition> {
-  const wanted = globs.join(" or ");
-  if (texts === undefined) return { match: "unknown", text: `the ${what} is not known yet (${wanted})` };
-  const forms = globs.map(form);
-  for await (const text of inTurns(texts)) {
-    const own = form(text);
-    if (own === undefined) {
-      if (demandsValid) continue;
-      return { match: "yes", text: `the ${what} ${quoted(text)} is not valid text, and may mean ${wanted}` };
+): Promise<ReadonlyMap<Route, Condition>> {
+  const compared = new Map<Route, Condition>();
+  const open = new Map<Route, readonly (string | undefined)[]>();
+  for (const route of routes) if (route.when[what]) open.set(route, route.when[what].map(form));
+  const withRoutes = function* () {
+    for (const text of texts ?? []) {
+      if (open.size === 0) return;
+      const own = form(text);
+      for (const [route, globs] of open) yield { text, own, route, globs };
     }
-    const at = forms.findIndex((glob) => glob !== undefined && matchesGlob(own, glob));
-    if (at >= 0) return { match: "yes", text: `the ${what} ${quoted(text)} matches ${globs[at]}` };
+  };
+  const wantedBy = ({ when }: Route) => when[what]?.join(" or ");
+  for await (const { text, own, route, globs } of inTurns(withRoutes())) {
+    const at = globs.findIndex((glob) => own !== undefined && glob !== undefined && matchesGlob(own, glob));
+    if (at < 0 && (own !== undefined || route.action === "deliver")) continue;
+    const doubt = `is not valid text, and may mean ${wantedBy(route)}`;
+    const why = at < 0 ? doubt : `matches ${route.when[what]?.[at]}`;
+    compared.set(route, { match: "yes", text: `the ${what} ${quoted(text)} ${why}` });
+    open.delete(route);
   }
-  const [only = ""] = texts;
-  const fails = form(only) === undefined ? "is not valid text, so it does not match" : "does not match";
-  const given = texts.length === 1 ? `the ${what} ${quoted(only)} ${fails}` : `no ${what} matches`;
-  return { match: "no", text: `${given} ${wanted}` };
+  const [only = ""] = texts ?? [];
+  const fails = only.isWellFormed() ? "does not match" : "is not valid text, so it does not match";
+  const given = texts?.length === 1 ? `the ${what} ${quoted(only)} ${fails}` : `no ${what} matches`;
+  for (const route of open.keys()) {
+    const wanted = wantedBy(route);
+    const unknown = { match: "unknown", text: `the ${what} is not known yet (${wanted})` } as const;
+    compared.set(route, texts === undefined ? unknown : { match: "no", text: `${given} ${wanted}` });
+  }
+  return compared;
 }
 
 function compareBytes(

@@ -1,7 +1,7 @@
 /** I8 bounded: what a sender chooses costs time in proportion to its length, and never stops the other work for long. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { writeFinished } from "../../../src/base/durable.ts";
 import { composed, foldName } from "../../../src/base/fold-name.ts";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
@@ -38,6 +38,27 @@ describe("a long list of files", () => {
     const facts = factsOf({ sender: "anna@supplier.example" }, files);
     const turns = await countTurns(() => decideRoute({ routes: [route], otherwise: "hold" }, facts));
     expect(turns).toBeGreaterThan(FILES / ITEMS_PER_TURN);
+  });
+
+  test("gets the normal form of each name once, whatever the number of routes", async () => {
+    const routes = Array.from({ length: 50 }, (_, at) => {
+      return { name: `r${at}`, action: "deliver", when: { file: [`*.${at}`] } } as const;
+    });
+    const normalize = vi.spyOn(String.prototype, "normalize");
+    const count = async (...[chosen, named]: [typeof routes, typeof files]) => {
+      normalize.mockClear();
+      const facts = factsOf({ sender: "anna@supplier.example" }, named);
+      await decideRoute({ routes: chosen, otherwise: "hold" }, facts);
+      return normalize.mock.calls.length;
+    };
+    try {
+      const [one, all] = [routes.slice(0, 1), routes];
+      const ofNames = (await count(one, files)) - (await count(one, []));
+      expect(ofNames).toBeGreaterThan(FILES);
+      expect((await count(all, files)) - (await count(all, []))).toBe(ofNames);
+    } finally {
+      normalize.mockRestore();
+    }
   });
 
   test("is matched with its checksums while other work runs", async () => {

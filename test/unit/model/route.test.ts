@@ -11,7 +11,7 @@ import {
 } from "../../../src/model/mailbox.ts";
 import { safeNames } from "../../../src/model/names.ts";
 import {
-  compareWith,
+  compareRoutes,
   decideRoute,
   factsOf,
   fingerprintOf,
@@ -89,7 +89,8 @@ test("routes decide before the transfer is open only what no file, size or subje
 test("routes say why, with text of the sender cut and quoted", async () => {
   const route: Route = { name: "r", action: "hold", when: { subject: ["*"], minBytes: 5 } };
   const facts = factsOf({ sender: "a@b", subject: "x\n".repeat(500) }, []);
-  const texts = (await compareWith(route, facts)).conditions.map(({ text }) => text);
+  const [compared] = await compareRoutes([route], facts);
+  const texts = compared?.conditions.map(({ text }) => text) ?? [];
   expect(texts[0]).toMatch(/^the subject "x\\n.{0,200}…" matches \*$/);
   expect(texts[1]).toBe("its 0 bytes are not at least 5");
 });
@@ -221,13 +222,13 @@ test.each([
   "the decision about a %s with half a character: no route delivers it, and every route may hold it",
   async (key, when, given) => {
     expect(await actionFor("deliver", when, given)).toBe("hold");
-    const trusting = await compareWith({ name: "r", action: "deliver", when }, given);
-    expect(trusting.conditions[0]?.text).toMatch(/ is not valid text, so it does not match \*$/);
+    const [trusting] = await compareRoutes([{ name: "r", action: "deliver", when }], given);
+    expect(trusting?.conditions[0]?.text).toMatch(/ is not valid text, so it does not match \*$/);
     for (const action of ["hold", "ignore"] as const) {
       const route: Route = { name: "r", action, when: { [key]: ["nothing like it"] } };
-      const { match, conditions } = await compareWith(route, given);
-      expect(match).toBe("yes");
-      expect(conditions[0]?.text).toMatch(
+      const [compared] = await compareRoutes([route], given);
+      expect(compared?.match).toBe("yes");
+      expect(compared?.conditions[0]?.text).toMatch(
         /^the \w+ ".*\\ud800.*" is not valid text, and may mean nothing like it$/,
       );
     }
