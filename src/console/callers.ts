@@ -73,6 +73,8 @@ export class Callers {
     server.maxRequestsPerSocket = 1;
     server.on("connection", (socket: Socket) => this.#connected(socket));
     server.on("request", ({ socket }, response) => {
+      // Without this, Node says that it closes the connection, and keeps it for some seconds.
+      response.shouldKeepAlive = false;
       this.#silent.delete(socket);
       this.#open.set(response, undefined);
       response.once("close", () => {

@@ -118,6 +118,14 @@ test("event streams have places of their own, and a full house says when to come
   expect((await fetch(url)).status).toBe(200);
 });
 
+test("a connection is closed with its answer, so that callers who stay pile up none", async () => {
+  const { port, server } = await serve((response) => response.end("x"), []);
+  server.keepAliveTimeout = 3_600_000;
+  const socket = open(port);
+  socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await once(socket.resume(), "end");
+});
+
 test("connections without a request are replaced by newer ones", async () => {
   const limits: CallerLimit[] = [];
   const { port, server } = await serve((response) => void response.end("alive"), limits);
