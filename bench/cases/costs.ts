@@ -20,10 +20,14 @@ import { openService } from "../../src/service/service.ts";
 import { makeRecord } from "../../test/support/record.ts";
 import type { Bench } from "../support/bench.ts";
 import { postForm, postJson, searchText, sendCookies, visitTimes } from "../support/console.ts";
+import { DOORS } from "../support/doors.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 
-/** One input of `count` items. */
-type Input = (count: number) => () => Promise<unknown>;
+/** One input of `count` items. `folder`: an empty one, for files. */
+export type Input = (
+  count: number,
+  folder: string,
+) => (() => Promise<unknown>) | Promise<() => Promise<unknown>>;
 
 const SUM = "0123456789abcdef".repeat(4);
 const MARKS = "\u0301\u0316".repeat(200);
@@ -86,20 +90,25 @@ export const INPUTS: Readonly<Record<string, readonly [largest: number, input: I
     postJson((at, count) => (at === 0 ? "[".repeat(count) + "]".repeat(count) : undefined)),
   ],
   "characters of a search": [15_000, searchText],
+  ...DOORS,
 };
 
-export async function measureCosts({ scale, log }: Bench): Promise<Row[]> {
+export async function measureCosts({ scale, folder, log }: Bench): Promise<Row[]> {
   const rows: Row[] = [];
   for (const [what, [largest, input]] of Object.entries(INPUTS)) {
     const count = Math.round(largest * scale);
+    const take = async (some: number) => measure(await input(some, await mkdtemp(join(folder, "input-"))));
     // Not measured: compiles the code.
-    await measure(input(Math.ceil(count / 10)));
-    const tenth = await measure(input(Math.ceil(count / 10)));
-    const whole = await measure(input(count));
+    await take(Math.ceil(count / 10));
+    const tenth = await take(Math.ceil(count / 10));
+    const whole = await take(count);
     const all = `${count.toLocaleString("en")} ${what}`;
     rows.push(besides(all, "with a tenth of them", "ms", [whole.cpuMs, tenth.cpuMs], [20, 10]));
     rows.push(alone(`${all}: the longest time without other work`, "ms", whole.longestMs, [200, 50]));
-    log(`  ${all}: ${whole.cpuMs.toFixed(0)} ms, at most ${whole.longestMs.toFixed(0)} ms at once`);
+    const growth = `${(whole.cpuMs / tenth.cpuMs).toFixed(1)} × a tenth`;
+    log(
+      `  ${all}: ${whole.cpuMs.toFixed(0)} ms (${growth}), at most ${whole.longestMs.toFixed(0)} ms at once`,
+    );
   }
   return rows;
 }

@@ -3,14 +3,20 @@ import { once } from "node:events";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { systemClock } from "../../src/base/clock.ts";
+import { Secret } from "../../src/base/secret.ts";
 import { createConsole } from "../../src/console/server.ts";
-import { Sessions } from "../../src/console/sessions.ts";
+import { Sessions, type Tokens } from "../../src/console/sessions.ts";
 import { Board } from "../../src/observe/board.ts";
 import { makeRecord } from "../../test/support/record.ts";
+import { type Sent, sendTo } from "./senders.ts";
 
 const FACTS = { program: "1", host: "h", pid: 1, queue: "embedded", role: "all", inbox: "/inbox" } as const;
 /** Transfers on the board. */
 const KNOWN = 1_000;
+
+const TOKENS = async (): Promise<Tokens> => {
+  return new Map([["ops", { token: new Secret("0123456789abcdef"), role: "operate" }]]);
+};
 
 type Work = () => Promise<unknown>;
 
@@ -64,7 +70,24 @@ export function searchText(count: number): Work {
   return () => withConsole((send) => send(`/transfers?text=${text}`));
 }
 
-async function withConsole(visit: (send: Send) => Promise<unknown>): Promise<void> {
+/** The text on as many connections as its bytes need, at a console that demands tokens. */
+export function sendBytes(text: string, leaves?: Sent["leaves"]) {
+  return (bytes: number): Work => {
+    const times = Math.ceil(bytes / text.length);
+    const sent = { text, times, ...(leaves === undefined ? {} : { leaves }) };
+    return () => withConsole((_send, port) => sendTo(port, sent), TOKENS);
+  };
+}
+
+export function requestOf(method: string, path: string, headers = "", body = ""): string {
+  const length = body === "" ? "" : `Content-Length: ${body.length}\r\n`;
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${headers}${length}\r\n${body}`;
+}
+
+async function withConsole(
+  visit: (send: Send, port: number) => Promise<unknown>,
+  readTokens?: () => Promise<Tokens>,
+): Promise<void> {
   const board = new Board(FACTS, [], systemClock);
   for (let at = 0; at < KNOWN; at++) {
     const record = makeRecord({ trackingId: `T-${at}`, state: "waiting", reason: "retry" });
@@ -72,7 +95,7 @@ async function withConsole(visit: (send: Send) => Promise<unknown>): Promise<voi
   }
   const access = new Sessions({
     read: "open",
-    readTokens: undefined,
+    readTokens,
     cookie: "bench",
     clock: systemClock,
     onWrong: () => {},
@@ -102,14 +125,14 @@ async function withConsole(visit: (send: Send) => Promise<unknown>): Promise<voi
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   try {
-    await visit((path, asked) => sendTo(port, path, asked));
+    await visit((path, asked) => ask(port, path, asked), port);
   } finally {
     server.closeAllConnections();
     server.close();
   }
 }
 
-async function sendTo(port: number, path: string, { method, headers, body }: Asked = {}) {
+async function ask(port: number, path: string, { method, headers, body }: Asked = {}) {
   const sent = request({ host: "127.0.0.1", port, path, method: method ?? "GET", headers: headers ?? {} });
   sent.end(body);
   const [response] = await once(sent, "response");
