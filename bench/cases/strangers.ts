@@ -1,4 +1,4 @@
-/** All hostile callers at once, beside transfers that arrive: memory, probes, the time of a transfer, and lines in the log. */
+/** All hostile callers and consumers at once, beside transfers that arrive: memory, probes, the time of a transfer, and lines in the log. */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -33,11 +33,12 @@ export async function measureStrangers(bench: Bench): Promise<Row[]> {
     const listen = `127.0.0.1:${port}`;
     await using live = await startLive(bench.launcher, config, folder, bench.stop, "all", listen);
     writeRecords(join(folder, "work"), "mailbox-1", inventDelivered(Math.round(KNOWN * bench.scale)));
-    const deliver = deliveriesOf(served, live, join(folder, "inbox/mailbox-1"));
+    const inbox = join(folder, "inbox/mailbox-1");
+    const deliver = deliveriesOf(served, live, inbox);
     for (let at = 0; at < WARMING; at++) await deliver();
     const usual: number[] = [];
     for (let at = 0; at < USUAL; at++) usual.push(await deliver());
-    const strangers = spawn(process.execPath, [STRANGERS, String(port)], { stdio: "inherit" });
+    const strangers = spawn(process.execPath, [STRANGERS, String(port), inbox], { stdio: "inherit" });
     const over = new AbortController();
     const probing = probe(`http://${listen}/healthz`, over.signal);
     const under: number[] = [];

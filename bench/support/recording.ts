@@ -93,9 +93,10 @@ async function verifyAddress({ url, clientId }: RunningSimulator): Promise<Ask> 
   };
 }
 
-/** Records all pages including the empty one at the end. Returns the number of pages before that. */
+/** Records all pages including the empty one at the end, and the light request without one. Returns the number of pages before. */
 async function recordLists(ask: Ask, folder: string): Promise<number> {
   const list = `/api/users/${encodeURIComponent(MAILBOX)}/transfers/received-transfers`;
+  await writeFile(join(folder, ".json"), await (await ask(`${list}?page-size=1`)).text());
   for (let page = 1; ; page++) {
     const query = `page=${page}&page-size=${PAGE_ENTRIES}&active=true&fields=${encodeURIComponent(FIELDS)}`;
     const text = await (await ask(`${list}?${query}`)).text();

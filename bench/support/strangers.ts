@@ -1,8 +1,19 @@
-/** Hostile callers of the console at a port, as a program of its own: `node strangers.ts PORT`. Runs until it is killed. */
+/**
+ * Hostile callers of the console at a port, and consumers that put hostile files into each delivered folder, as a program of
+ * its own: `node strangers.ts PORT FOLDER`. Runs until it is killed.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 
 const LARGE = ["/api/transfers?size=5000", "/api/history?limit=5000", "/history", "/metrics", "/transfers"];
 const AGAIN_MS = 100;
+const MANIFEST = "transfer.json";
+const SPARSE_BYTES = 512 * 1024 ** 2;
+const LEVELS = 1_000;
+const ENTRIES = 2_000;
 
 interface Stranger {
   readonly connections: number;
@@ -20,18 +31,56 @@ const STRANGERS: readonly Stranger[] = [
   { connections: 50, request: () => `${head("POST", "/api/actions")}Content-Length: 100\r\n\r\n{` },
   { connections: 60, request: () => get("/api/events"), isDeaf: true },
   { connections: 20, request: (at) => get("/api/status", `Authorization: Bearer wrong-token-${at}\r\n`) },
+  { connections: 20, request: (at) => get(`/api/transfers/story?${storyOf(at)}`) },
   { connections: 200, request: () => "", staysMs: 500 },
   { connections: 100, request: () => "GET / HTT" },
 ];
 
-const port = Number(process.argv[2]);
+/** What consumers do to a delivered folder. */
+const CONSUMERS: readonly ((folder: string) => Promise<void> | void)[] = [
+  (folder) => {
+    writeFileSync(join(folder, MANIFEST), "{");
+    truncateSync(join(folder, MANIFEST), SPARSE_BYTES);
+  },
+  (folder) => {
+    rmSync(join(folder, MANIFEST));
+    execFileSync("mkfifo", [join(folder, MANIFEST)]);
+  },
+  (folder) => void mkdirSync(join(folder, "d/".repeat(LEVELS)), { recursive: true }),
+  async (folder) => {
+    for (let at = 0; at < ENTRIES; at++) {
+      writeFileSync(join(folder, `${at}`), "");
+      // Slowly: the disk is not what is measured.
+      if (at % 20 === 0) await pause(10);
+    }
+  },
+];
+
+const [, , port, inbox = ""] = process.argv;
+void consume();
 for (const stranger of STRANGERS) {
   for (let at = 0; at < stranger.connections; at++) visit(stranger, at);
 }
 
+async function consume(): Promise<void> {
+  for (const seen = new Set<string>(); ; await pause(AGAIN_MS)) {
+    for (const name of readdirSync(inbox)) {
+      if (seen.has(name)) continue;
+      await CONSUMERS[seen.size % CONSUMERS.length]?.(join(inbox, name));
+      seen.add(name);
+    }
+  }
+}
+
+/** Of a folder that consumers have changed. */
+function storyOf(at: number): string {
+  const names = readdirSync(inbox);
+  return `mailbox=mailbox-1&trackingId=${names[at % names.length]}`;
+}
+
 function visit(stranger: Stranger, at: number): void {
   const { request, isDeaf = false, staysMs } = stranger;
-  const socket = connect(port, "127.0.0.1");
+  const socket = connect(Number(port), "127.0.0.1");
   if (isDeaf) socket.pause();
   else socket.resume();
   const text = request(at);
