@@ -3,10 +3,10 @@
  * writer of a pipe, looks at the kind, the owner and the size of the open file first, and reads up to a bound, in pieces.
  */
 import type { Dirent } from "node:fs";
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import { INBOX_ENTRY_BYTES, INBOX_READ_BYTES } from "./bounds.ts";
 import { systemCode, tolerate } from "./faults.ts";
-import { opendir, openFile, READ_PLAIN_FILE } from "./files.ts";
+import { lookAtLink, opendir, openFile, READ_PLAIN_FILE } from "./files.ts";
 import { inTurns } from "./timers.ts";
 
 /** A file that cannot be used. The message completes a sentence that begins with its folder. */
@@ -24,14 +24,14 @@ export interface ReadBound {
   readonly maxBytes: number;
   /** It must have exactly this size. */
   readonly isExact?: boolean;
-  /** The user who must own it. */
-  readonly owner?: number | undefined;
+  /** It must belong to the owner of its folder. */
+  readonly isOwned?: boolean;
 }
 
 /** The content in pieces that the caller may keep. `onForeign`: may go on. Throws `DamagedFolder`. */
 export async function* piecesOf(
   path: string,
-  { maxBytes, isExact, owner }: ReadBound,
+  { maxBytes, isExact, isOwned }: ReadBound,
   onForeign = (problem: string): void => {
     throw new ForeignFile(problem);
   },
@@ -44,7 +44,8 @@ export async function* piecesOf(
     if (isExact && facts.size !== maxBytes)
       onForeign(`${name} has ${facts.size} bytes instead of ${maxBytes}`);
     else if (facts.size > maxBytes) onForeign(`${name} is larger than any of ours`);
-    if (owner !== undefined && facts.uid !== owner) onForeign(`${name} belongs to user ${facts.uid}`);
+    const { uid } = (isOwned && (await lookAtLink(dirname(path)))) || facts;
+    if (facts.uid !== uid) onForeign(`${name} belongs to user ${facts.uid}`);
     for (let at = 0, count = -1; at < facts.size && count !== 0; at += count) {
       const piece = Buffer.allocUnsafe(Math.min(INBOX_READ_BYTES, facts.size - at));
       count = await file.read(piece, at).catch((error: unknown) => refuse(name, error));

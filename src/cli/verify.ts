@@ -250,20 +250,16 @@ async function describeDifference(
 
 async function findExtra(folder: string, known: ReadonlySet<string>): Promise<CheckedFile[]> {
   const extra: CheckedFile[] = [];
-  let more = 0;
   for await (const entry of await opendir(folder)) {
     if (known.has(entry.name) || entry.name === MANIFEST || entry.name === SUMS) continue;
-    if (extra.length === INBOX_EXTRA_FILES) {
-      more++;
-      continue;
-    }
+    if (extra.length === INBOX_EXTRA_FILES)
+      return [...extra, { name: "", status: "extra", detail: "and more" }];
     const facts = await lookAtLink(join(folder, entry.name));
     const isEmpty = facts?.isFile() === true && facts.size === 0;
     const hint = isEmpty ? "; it is empty, as a marker is (see --allow)" : "";
     const detail = entry.isDirectory() ? "is a folder" : `is not in the manifest${hint}`;
     extra.push({ name: entry.name, status: "extra", detail });
   }
-  if (more > 0) extra.push({ name: "", status: "extra", detail: `and ${more} more` });
   return extra;
 }
 
@@ -282,8 +278,8 @@ interface Expected {
 
 /** Throws `DamagedFolder`. */
 async function readExpected({ records, manifest, sums: file, within }: FoundDelivery): Promise<Expected[]> {
-  const owner = manifest === MANIFEST ? (await lookAtLink(records))?.uid : undefined;
-  const delivered = filesIn(await readManifest(records, { ...BOUND, owner }, manifest));
+  const bound = { ...BOUND, isOwned: manifest === MANIFEST };
+  const delivered = filesIn(await readManifest(records, bound, manifest));
   const sums = file === undefined ? undefined : await readSums(records, delivered.length, file, within);
   const expected: Expected[] = delivered.map(({ name, deliveredAs = name, size, sha256, ...file }) => {
     const sum = sums?.get(name);
@@ -360,7 +356,7 @@ async function* findBeside(path: string): AsyncGenerator<FoundDelivery> {
     return;
   }
   // Any file may have such a name.
-  const found = await readManifest(records, BOUND, manifest).catch(() => undefined);
+  const found = await readManifest(records, { ...BOUND, isOwned: false }, manifest).catch(() => undefined);
   if (found !== undefined && filesIn(found).some(({ deliveredAs }) => deliveredAs !== undefined))
     yield { folder: records, records, manifest, isShared: true };
 }

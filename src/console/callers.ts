@@ -96,10 +96,10 @@ export class Callers {
     const crowd = ofPeer.length >= MAX_REQUESTS_OF_PEER ? ofPeer : isFull ? [...this.#placed] : [];
     const slow = crowd.find((it) => waitOf(it) !== undefined);
     if (slow !== undefined) this.#end(slow);
-    else if (crowd.length > 0) this.#onLimited("crowded", remoteAddress);
-    if (crowd.length > 0 && slow === undefined) return false;
-    this.#placed.add(response);
-    return true;
+    const isAdmitted = crowd.length === 0 || slow !== undefined;
+    if (isAdmitted) this.#placed.add(response);
+    else this.#onLimited("crowded", remoteAddress);
+    return isAdmitted;
   }
 
   /** The request needs its place no longer. */
@@ -120,9 +120,8 @@ export class Callers {
 
   #connected(socket: Socket): void {
     if (this.#silent.size >= MAX_SILENT_CONNECTIONS) {
-      const [oldest, ...others] = this.#silent.values().take(LOOKED_AT);
-      const ofPeer = [oldest, ...others].find((it) => it?.remoteAddress === socket.remoteAddress);
-      const replaced = ofPeer ?? oldest;
+      const oldest = this.#silent.values().take(LOOKED_AT).toArray();
+      const replaced = oldest.find((it) => it.remoteAddress === socket.remoteAddress) ?? oldest[0];
       this.#onLimited("silent", replaced?.remoteAddress);
       if (replaced !== undefined) this.#silent.delete(replaced.destroy());
     }

@@ -1,7 +1,6 @@
 /** A delivery as consumers see it: read from its outbox entry and its end record, with the place of its folder. */
 import { join } from "node:path";
 import { systemDisk } from "../base/disk.ts";
-import { lookAtLink } from "../base/files.ts";
 import { deliveryId, MANIFEST, manifestBound, readDeliveryId } from "../model/manifest.ts";
 import { parseRoundKey, type Stored } from "../model/outbox.ts";
 import { contentOf, type Placement } from "../model/placement.ts";
@@ -125,8 +124,7 @@ export async function findStatus(tools: HandoffTools, delivery: Delivery): Promi
   if (delivery.placement !== undefined || status === "gone") return { status };
   // After the pick-up, another delivery may get the name. A folder whose manifest cannot be read counts as the right one.
   const folder = join(delivery.inbox ?? inbox.root, delivery.folder);
-  const owner = (await lookAtLink(folder))?.uid;
-  const found = await readDeliveryId(folder, manifestBound(delivery, owner));
+  const found = await readDeliveryId(folder, manifestBound(delivery));
   if (found === "refused") return { status };
   return (found.id ?? delivery.id) === delivery.id ? { status, problem: found.problem } : { status: "gone" };
 }

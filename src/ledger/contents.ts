@@ -1,6 +1,5 @@
 /** The files of a transfer for people: from the quarantine, from a stage, or from the delivered folder. */
 import { join } from "node:path";
-import { lookAtLink } from "../base/files.ts";
 import { ForeignFile } from "../base/foreign-files.ts";
 import {
   type Contents,
@@ -36,30 +35,30 @@ export async function listFiles(
   }
   const stages = staged.flatMap((id) => [paths.staged(id), paths.placement(id)]);
   if (complete !== undefined)
-    return find(stages, undefined, async (manifest) => (await digestOf(manifest)) === complete);
+    return find(stages.map(ofOurs), async (manifest) => (await digestOf(manifest)) === complete);
   if (!isDelivered(record) && state !== "delivering") return format(undefined);
-  const kept = placing.folderOf(record);
-  const ours = kept === undefined ? stages : [kept, ...stages];
-  const placed = folder === undefined ? undefined : join(inbox, folder);
-  const owner = placed === undefined ? undefined : (await lookAtLink(placed))?.uid;
+  // Our own folders first.
+  const ours = [placing.folderOf(record), ...stages].filter((path) => path !== undefined).map(ofOurs);
+  const placed = folder === undefined ? [] : [{ folder: join(inbox, folder), bound: manifestBound(record) }];
   const id = deliveryId(name, round);
-  const isWanted = async (manifest: Manifest) => manifest.deliveryId === id;
-  return find(
-    ours,
-    placed === undefined ? undefined : { folder: placed, bound: manifestBound(record, owner) },
-    isWanted,
-  );
+  return find([...ours, ...placed], async (manifest) => manifest.deliveryId === id);
 }
 
-/** Looks in our own folders first. */
+interface Place {
+  readonly folder: string;
+  readonly bound: ManifestBound;
+}
+
+function ofOurs(folder: string): Place {
+  return { folder, bound: manifestBound() };
+}
+
 async function find(
-  ours: readonly string[],
-  placed: { readonly folder: string; readonly bound: ManifestBound } | undefined,
+  places: readonly Place[],
   isWanted: (manifest: Manifest) => Promise<boolean>,
 ): Promise<ListedFiles> {
   let problem: string | undefined;
-  const all = ours.map((folder) => ({ folder, bound: manifestBound() }));
-  for (const { folder, bound } of placed === undefined ? all : [...all, placed]) {
+  for (const { folder, bound } of places) {
     // Consumers may have taken or changed it: the files are not known from there.
     const manifest = await readManifest(folder, bound).catch((error: unknown) => {
       if (error instanceof ForeignFile) problem = error.message;

@@ -211,14 +211,13 @@ export function* formatSums(contents: Contents, pathOf = (name: string) => name)
 
 /**
  * What may be read of a delivery's manifest: the file that was written, or where that is not recorded, what so many `files` can
- * need, by this `owner`. By default, as much as any manifest of ours.
+ * need, by the owner of its folder. By default, as much as any manifest of ours.
  */
-export function manifestBound(
-  { files = Number.POSITIVE_INFINITY, written }: Pick<TransferRecord, "files" | "written"> = {},
-  owner?: number,
-): ManifestBound {
+export function manifestBound(record?: Pick<TransferRecord, "files" | "written">): ManifestBound {
   const { most, few, perFile } = INBOX_MANIFEST_BYTES;
-  if (written === undefined) return { maxBytes: Math.min(most, few + files * perFile), owner };
+  if (record === undefined) return { maxBytes: most };
+  const { files = Number.POSITIVE_INFINITY, written } = record;
+  if (written === undefined) return { maxBytes: Math.min(most, few + files * perFile), isOwned: true };
   const { bytes, sha256 } = written.manifest;
   return { maxBytes: bytes, isExact: true, sha256 };
 }

@@ -1,7 +1,7 @@
 /** I8 bounded: what others put into an inbox costs neither memory nor time beyond the bounds of `base/bounds.ts`. */
 import { hash } from "node:crypto";
 import type { Dirent } from "node:fs";
-import { chown, mkdir, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { chown, mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { INBOX_READ_BYTES } from "../../../src/base/bounds.ts";
@@ -105,8 +105,7 @@ describe("whose delivery a folder holds", () => {
   test("is told with the owner of a manifest that another user wrote", { tags: ["system"] }, async () => {
     expect(process.getuid?.(), "another user takes root").toBe(0);
     const { folder } = await writeManifest(1);
-    const owner = (await stat(folder)).uid;
-    const bound = manifestBound({ files: 1 }, owner);
+    const bound = manifestBound({ files: 1 });
     expect(await readDeliveryId(folder, bound)).toMatchObject({ problem: undefined });
     await chown(join(folder, "transfer.json"), NOBODY, NOBODY);
     const problem = `transfer.json belongs to user ${NOBODY}`;
@@ -208,7 +207,7 @@ test("inlet verify names a bounded number of files that nobody delivered", async
   const { folder } = await writeManifest(0);
   for (let at = 0; at < 1_010; at++) await writeFile(join(folder, `${at}`), "");
   const { files } = await checkFolder(manifestInside(folder), new Set(), () => {}, SIGNAL);
-  expect([files.length, files.at(-1)]).toEqual([1_001, { name: "", status: "extra", detail: "and 10 more" }]);
+  expect([files.length, files.at(-1)]).toEqual([1_001, { name: "", status: "extra", detail: "and more" }]);
 });
 
 test("the search for earlier deliveries ends in a tree without an end, while other work runs", async () => {
