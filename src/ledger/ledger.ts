@@ -202,14 +202,20 @@ export class FileLedger {
 
   /**
    * Moves the staged folder of an ended round to the inbox or the quarantine, or each part of its placement to the inbox.
-   * False if everything was moved before. `stage`: the stage that has just ended the round. `isLate`: an earlier call of this
-   * process has failed, perhaps after the move, so this one settles the round. Throws `TARGET_TAKEN`, `INBOX_MISSING`,
-   * `INBOX_APART` and `CONTENT_CHANGED`.
+   * False if everything was moved before. `stage`: the stage that has just ended the round. Throws `TARGET_TAKEN`,
+   * `INBOX_MISSING`, `INBOX_APART` and `CONTENT_CHANGED`.
    */
-  async place(record: EndRecord, stage?: Stage, isLate = false): Promise<boolean> {
+  async place(record: EndRecord, stage?: Stage): Promise<boolean> {
     const end = stage === undefined ? record : { ...record, token: stage.token };
-    if (!(await this.stages.place(end, stage)) && !isLate) return false;
+    if (!(await this.stages.place(end, stage))) return false;
     this.#settle(end);
+    return true;
+  }
+
+  /** Adds the end of a round to the journal if this process has not: its disk may have failed after the move. */
+  settle(record: EndRecord): boolean {
+    if (this.#isSettled(record)) return false;
+    this.#settle(record);
     return true;
   }
 

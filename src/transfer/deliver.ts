@@ -139,10 +139,12 @@ export async function quarantine(run: Run, fault: Fault): Promise<void> {
 
 /**
  * Moves the folder of an ended round if a crash, in any process, has prevented that. `isLate`: this process has tried, and
- * its disk may have failed after the move.
+ * its disk may have failed after the move. Hand-offs find what was moved by themselves.
  */
 export async function finishPlacing(run: Run, isLate: boolean): Promise<void> {
-  if (await run.tools.ledger.place(run.record, undefined, isLate)) afterPlacing(run, run.record);
+  const { record, tools } = run;
+  if (await tools.ledger.place(record)) afterPlacing(run, record);
+  else if (isLate && tools.ledger.settle(record)) run.noteEnd(record);
 }
 
 /** Where the delivery goes, by its route or mailbox as configured now. */

@@ -63,7 +63,7 @@ async function setUp() {
   const record = makeRecord();
   await ledger.discover(record);
   diskTrouble.add(ledger.nameOf(record), new Fault("DISK_FULL"));
-  const tools = { ledger, inbox, diskTrouble };
+  const tools = { ledger, inbox, diskTrouble, stuck: new Set<string>() };
   return {
     events,
     async learn(states: readonly MailboxState[]) {

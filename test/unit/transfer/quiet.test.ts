@@ -54,6 +54,7 @@ async function turn(
     diskTrouble: { clear() {} },
     emit() {},
     large: { giveBack() {} },
+    stuck: new Set(),
     ledger: {
       find: async () => makeRecord({ expires: new Date(FAR_MS).toISOString(), ...record }),
       noteChange: ({ state, reason, until }: TransferRecord) => {

@@ -99,6 +99,7 @@ async function setUp({ attempts = 1 } = {}) {
     inbox: { forget() {} },
     passwords: { doubt() {} },
     diskTrouble: { add() {}, clear() {} },
+    stuck: new Set(),
     emit: listenTo({
       "transfer-lost": ({ record }) => events.push(`lost ${record.trackingId}`),
       "transfer-stuck": ({ fault }) => events.push(fault.code),
