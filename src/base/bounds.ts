@@ -48,6 +48,8 @@ export const MAIL_ANSWER_BYTES = 64 * 1024;
 
 // HTTP callers: the console with its API, its probes and its metrics.
 
+/** Connections that wait in the kernel until the console takes them. Beyond, it lets a probe wait for seconds. */
+export const MAX_QUEUED_CONNECTIONS = 4_096;
 /** Connections that have not sent the whole head of a request. A new one replaces the oldest, of its own address first. */
 export const MAX_SILENT_CONNECTIONS = 1_024;
 /** Requests at once, except probes and event streams. A new one replaces one whose client has kept us waiting longest. */

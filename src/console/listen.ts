@@ -4,6 +4,7 @@ import { chmod, link, lstat, mkdtemp, rm } from "node:fs/promises";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { MAX_QUEUED_CONNECTIONS } from "../base/bounds.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { describeListen, type ListenAddress } from "../operate/client.ts";
 
@@ -50,13 +51,14 @@ export function startListening(server: Server, door: Door): () => Promise<void> 
 }
 
 async function listen(server: Server, at: ListenAddress, mode: number): Promise<void> {
-  if (!("path" in at)) return void (await once(server.listen(at), "listening"));
+  const backlog = MAX_QUEUED_CONNECTIONS;
+  if (!("path" in at)) return void (await once(server.listen({ ...at, backlog }), "listening"));
   await removeIfStale(at.path);
   // The umask decides the mode of a new socket, so its mode is set in a folder that only we can enter.
   const folder = await mkdtemp(join(dirname(at.path), ".inlet-"));
   const temporary = join(folder, "s");
   try {
-    await once(server.listen(temporary), "listening");
+    await once(server.listen({ path: temporary, backlog }), "listening");
     await chmod(temporary, mode);
     // Not a rename, which would replace a file that is not ours.
     await link(temporary, at.path);
