@@ -44,7 +44,7 @@ const CONSUMERS: readonly ((folder: string) => Promise<void> | void)[] = [
   },
   (folder) => {
     rmSync(join(folder, MANIFEST));
-    execFileSync("mkfifo", [join(folder, MANIFEST)]);
+    execFileSync("sh", ["-c", 'mkfifo "$1"', "sh", join(folder, MANIFEST)]);
   },
   (folder) => void mkdirSync(join(folder, "d/".repeat(LEVELS)), { recursive: true }),
   async (folder) => {
