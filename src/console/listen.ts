@@ -42,11 +42,12 @@ export function startListening(server: Server, door: Door): () => Promise<void> 
     closing.abort();
     await trying;
     if (!server.listening) return void server.emit("close");
+    // While we listen, nobody takes it for a stale one, and puts another in its place.
+    if (at !== undefined && "path" in at) await rm(at.path, { force: true });
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
     await closed;
-    if (at !== undefined && "path" in at) await rm(at.path, { force: true });
   };
 }
 
@@ -70,18 +71,18 @@ async function listen(server: Server, at: ListenAddress, mode: number): Promise<
   }
 }
 
-/** Removes a socket that does not answer, left by a crash. Leaves everything else alone. */
+/** Removes a socket on which nobody listens, left by a crash. Leaves everything else alone, also a listener without time for us. */
 async function removeIfStale(path: string): Promise<void> {
   // Without it, the attempt to listen tells why.
   const found = await lstat(path).catch(() => undefined);
   if (!found?.isSocket()) return;
   const socket = connect(path);
-  const isAnswered = await once(socket, "connect").then(
-    () => true,
+  const isStale = await once(socket, "connect").then(
     () => false,
+    (error: unknown) => reasonOf(error) === "ECONNREFUSED",
   );
   socket.destroy();
-  if (!isAnswered) await rm(path, { force: true });
+  if (isStale) await rm(path, { force: true });
 }
 
 function describeAddress(server: Server, at: ListenAddress): string {

@@ -1,7 +1,10 @@
 /** The address of the console: sockets and connections. */
-import { statSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync, statSync, writeFileSync } from "node:fs";
 import { readdir, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startListening } from "../../../src/console/listen.ts";
@@ -62,4 +65,48 @@ test("a file at the address of the socket is left alone, and a server that is cl
   expect([server.listening, await readdir(folder)]).toEqual([false, []]);
   await new Promise((resolve) => setImmediate(resolve));
   expect([server.listening, await readdir(folder)]).toEqual([false, []]);
+});
+
+test("what another process puts at the address once this one listens no more is left alone", async () => {
+  const path = join(await makeFolder(), "console.sock");
+  const opened = Promise.withResolvers<void>();
+  const server = createServer();
+  const door = { mode: 0o660, find: async () => ({ path }), failed() {} };
+  const close = startListening(server, { ...door, opened: () => opened.resolve() });
+  await opened.promise;
+  server.once("close", () => {
+    rmSync(path, { force: true });
+    writeFileSync(path, "another's");
+  });
+  await close();
+  expect((await stat(path)).size).toBe(9);
+});
+
+test("the socket of a process that is too busy to accept is not taken for one that a crash left", async () => {
+  const path = join(await makeFolder(), "console.sock");
+  const busy = `require("net").createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {
+    require("fs").writeSync(1, "ready");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  });`;
+  const child = spawn(process.execPath, ["-e", busy], { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  await once(child.stdout, "data");
+  // Until the queue is full.
+  for (let error: unknown; error === undefined; ) {
+    const socket = connect(path);
+    onTestFinished(() => void socket.destroy());
+    error = await once(socket, "connect").then(
+      () => undefined,
+      (failed: unknown) => failed,
+    );
+  }
+  const failed = Promise.withResolvers<string>();
+  const close = startListening(createServer(), {
+    mode: 0o660,
+    find: async () => ({ path }),
+    opened: () => failed.resolve("opened"),
+    failed: (_error, reason) => failed.resolve(reason),
+  });
+  expect(await failed.promise).toBe("EEXIST");
+  await close();
 });
