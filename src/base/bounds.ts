@@ -56,6 +56,8 @@ export const MAX_SILENT_CONNECTIONS = 1_024;
 export const MAX_REQUESTS = 200;
 /** From one address; a proxy needs few. */
 export const MAX_REQUESTS_OF_PEER = 100;
+/** With event streams, probes and refused requests. A new one replaces one that was refused, and whose client keeps us waiting. */
+export const MAX_OPEN_REQUESTS = 1_024;
 /** Event streams at once. */
 export const MAX_STREAMS = 50;
 /** Per address, so that one client cannot use up all of them. People behind one proxy share its address. */

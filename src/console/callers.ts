@@ -1,7 +1,8 @@
 /** Keeps the console reachable, and its memory small, whatever its clients do. */
 import type { Server, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
+import { isIPv6, type Socket } from "node:net";
 import {
+  MAX_OPEN_REQUESTS,
   MAX_REQUESTS,
   MAX_REQUESTS_OF_PEER,
   MAX_SILENT_CONNECTIONS,
@@ -76,6 +77,7 @@ export class Callers {
       // Without this, Node says that it closes the connection, and keeps it for some seconds.
       response.shouldKeepAlive = false;
       this.#silent.delete(socket);
+      if (this.#open.size >= MAX_OPEN_REQUESTS) this.#endRefused();
       this.#open.set(response, undefined);
       response.once("close", () => {
         this.#open.delete(response);
@@ -91,7 +93,8 @@ export class Callers {
   /** Returns false if there is no place. A new request takes the place of one whose client keeps us waiting. */
   tryAdmit(response: ServerResponse): boolean {
     const { remoteAddress } = response.req.socket;
-    const ofPeer = [...this.#placed].filter(({ req }) => req.socket.remoteAddress === remoteAddress);
+    const peer = peerOf(remoteAddress);
+    const ofPeer = [...this.#placed].filter(({ req }) => peerOf(req.socket.remoteAddress) === peer);
     const isFull = this.#placed.size >= MAX_REQUESTS;
     const crowd = ofPeer.length >= MAX_REQUESTS_OF_PEER ? ofPeer : isFull ? [...this.#placed] : [];
     const slow = crowd.find((it) => waitOf(it) !== undefined);
@@ -109,9 +112,10 @@ export class Callers {
 
   /** Call after an answer, or a piece of one, was written. */
   trim(): void {
-    const unread = [...this.#open.keys()].toSorted((one, other) => other.writableLength - one.writableLength);
+    const unread = [...this.#open.keys()].filter(({ writableLength }) => writableLength > 0);
     let bytes = unread.reduce((sum, { writableLength }) => sum + writableLength, 0);
-    for (const response of unread) {
+    if (bytes <= MAX_UNREAD_BYTES) return;
+    for (const response of unread.toSorted((one, other) => other.writableLength - one.writableLength)) {
       if (bytes <= MAX_UNREAD_BYTES) return;
       bytes -= response.writableLength;
       this.#end(response);
@@ -121,12 +125,19 @@ export class Callers {
   #connected(socket: Socket): void {
     if (this.#silent.size >= MAX_SILENT_CONNECTIONS) {
       const oldest = this.#silent.values().take(LOOKED_AT).toArray();
-      const replaced = oldest.find((it) => it.remoteAddress === socket.remoteAddress) ?? oldest[0];
+      const peer = peerOf(socket.remoteAddress);
+      const replaced = oldest.find((it) => peerOf(it.remoteAddress) === peer) ?? oldest[0];
       this.#onLimited("silent", replaced?.remoteAddress);
       if (replaced !== undefined) this.#silent.delete(replaced.destroy());
     }
     this.#silent.add(socket);
     socket.once("close", () => this.#silent.delete(socket));
+  }
+
+  #endRefused(): void {
+    const isRefused = (it: ServerResponse) => !this.#placed.has(it) && waitOf(it) !== undefined;
+    const slow = this.#open.keys().find(isRefused);
+    if (slow !== undefined) this.#end(slow);
   }
 
   #look(): void {
@@ -153,4 +164,17 @@ const LONGEST_MS = { unfinished: REQUEST_MS, unread: UNREAD_MS } as const;
 function waitOf({ req, writableLength }: ServerResponse): keyof typeof LONGEST_MS | undefined {
   if (!req.complete) return "unfinished";
   return writableLength > 0 ? "unread" : undefined;
+}
+
+/** Who sends from this address. One client may own a whole /64 network of IPv6, and each one here all of 127.0.0.0/8. */
+export function peerOf(given = ""): string {
+  const address = given.replace(/^::ffff:(?=\d+\.)/i, "").replace(/^127\..*/, "127.0.0.1");
+  if (!isIPv6(address)) return address;
+  const [head = "", tail] = address.split("::");
+  const before = head.split(":").filter(Boolean);
+  const after = (tail ?? "").split(":").filter(Boolean);
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  return [...before, ...Array.from({ length: Math.max(0, zeros) }, () => "0"), ...after]
+    .slice(0, 4)
+    .join(":");
 }

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from "node:http";
 import { MAX_STREAMS, MAX_STREAMS_OF_PEER } from "../base/bounds.ts";
+import { peerOf } from "./callers.ts";
 
 const TICK_MS = 1_000;
 /** Browsers show a missing heartbeat after eight seconds. */
@@ -28,10 +29,8 @@ export class EventStreams {
 
   /** Returns false if there are too many listeners. */
   add(response: ServerResponse, makeEvent: MakeEvent): boolean {
-    const { remoteAddress } = response.req.socket;
-    const ofPeer = [...this.#listeners.keys()].filter(
-      ({ req }) => req.socket.remoteAddress === remoteAddress,
-    );
+    const peer = peerOf(response.req.socket.remoteAddress);
+    const ofPeer = [...this.#listeners.keys()].filter(({ req }) => peerOf(req.socket.remoteAddress) === peer);
     if (this.#listeners.size >= MAX_STREAMS || ofPeer.length >= MAX_STREAMS_OF_PEER) return false;
     response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" });
     response.write("retry: 2000\n\n");

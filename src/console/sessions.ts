@@ -4,13 +4,13 @@
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
-import { isIPv6 } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { MAX_WAITING_REFUSALS, MAX_WRONG_TOKENS_PER_MINUTE, WRONG_TOKEN_PAUSE_MS } from "../base/bounds.ts";
 import type { Clock } from "../base/clock.ts";
 import { Fault } from "../base/faults.ts";
 import type { Secret } from "../base/secret.ts";
 import { type Actor, actorOf, type ReadAccess, type Role } from "../model/order.ts";
+import { peerOf } from "./callers.ts";
 
 const SESSION_MS = 12 * 60 * 60 * 1000;
 const MAX_SESSIONS = 100;
@@ -346,17 +346,4 @@ export class Guesses {
     }
     return "throttled";
   }
-}
-
-/** One client may own a whole /64 network of IPv6. */
-function peerOf(given: string): string {
-  const address = given.replace(/^::ffff:(?=\d+\.)/i, "");
-  if (!isIPv6(address)) return address;
-  const [head = "", tail] = address.split("::");
-  const before = head.split(":").filter(Boolean);
-  const after = (tail ?? "").split(":").filter(Boolean);
-  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
-  return [...before, ...Array.from({ length: Math.max(0, zeros) }, () => "0"), ...after]
-    .slice(0, 4)
-    .join(":");
 }

@@ -1,10 +1,11 @@
 /** What callers of the console can make us spend is bounded, and probes have a place whatever the others do. */
-import { once } from "node:events";
-import { createServer, type Server, type ServerResponse } from "node:http";
+import { EventEmitter, once } from "node:events";
+import { createServer, request, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   MAX_INTERIM_ANSWERS,
+  MAX_OPEN_REQUESTS,
   MAX_REQUESTS_OF_PEER,
   MAX_SIGN_IN_BYTES,
   MAX_SILENT_CONNECTIONS,
@@ -90,6 +91,19 @@ test("half-sent requests hold no place that another one needs, and none at all w
   }
 });
 
+test("half-sent requests that are refused, and so have no place, are bounded as well", () => {
+  const server = createServer();
+  new Callers(server, () => {});
+  const ended: number[] = [];
+  for (let at = 0; at < MAX_OPEN_REQUESTS + 2; at++) {
+    const req = { complete: at === 0, socket: {} };
+    const response = Object.assign(new EventEmitter(), { req, destroy: () => ended.push(at) });
+    server.emit("request", req, response);
+  }
+  // The first one is complete: our answer to it is under way.
+  expect(ended).toEqual([1, 2]);
+});
+
 test("probes are answered while every place is taken, and others are told when to come back", async () => {
   const never = Promise.withResolvers<string>();
   const { url } = await openTestConsole(0, { metrics: () => never.promise });
@@ -116,6 +130,11 @@ test("event streams have places of their own, and a full house says when to come
   const refused = answers.find(({ status }) => status === 503);
   expect(refused?.headers.get("retry-after")).toBe("5");
   expect((await fetch(url)).status).toBe(200);
+  // Every program here may send from any of these addresses.
+  const asked = request(`${url}api/events`, { localAddress: "127.0.0.9", agent: false }).end();
+  onTestFinished(() => void asked.destroy());
+  const [{ statusCode }] = await once(asked, "response");
+  expect(statusCode).toBe(503);
 });
 
 test("a connection is closed with its answer, so that callers who stay pile up none", async () => {

@@ -33,6 +33,7 @@ test.each([
   ["2001:db8::1", "2001:db8:0:0:1:2:3:4", true],
   ["2001:db8:0:1::1", "2001:db8:0:2::1", false],
   ["::1", "::2", true],
+  ["127.0.0.1", "127.1.2.3", true],
 ])("%s and %s count as one client: %s", async (one, other, isSame) => {
   const guesses = await guessed(one);
   expect(await guesses.attempt(other, wrong)).toBe(isSame ? "throttled" : undefined);
