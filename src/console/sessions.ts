@@ -192,7 +192,9 @@ export class Sessions {
   #start(who: string): Session {
     const nowMs = this.#options.clock.now();
     for (const [id, { untilMs }] of this.#open) if (untilMs < nowMs) this.#open.delete(id);
-    const [oldest] = this.#open.keys();
+    // The oldest of the same token first: one that may only read ends no other's session.
+    const own = this.#open.values().find((session) => session.who === who);
+    const oldest = own?.id ?? this.#open.keys().next().value;
     if (this.#open.size >= MAX_SESSIONS && oldest !== undefined) this.#open.delete(oldest);
     const [id, proof] = [randomText(), randomText()];
     const session = { id, proof, untilMs: nowMs + SESSION_MS, who };

@@ -1,4 +1,5 @@
 /** Every route asks for the role that it needs. */
+import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { Secret } from "../../../src/base/secret.ts";
 import { API, type ApiRoute } from "../../../src/model/api.ts";
@@ -141,3 +142,12 @@ async function signIn(url: string, token: string): Promise<string> {
   expect(answer.status).toBe(303);
   return answer.headers.get("set-cookie")?.split(";")[0] ?? "";
 }
+
+test("many sessions of one token end no session of another one", async () => {
+  const access = makeAccess("token");
+  const request = { headers: {}, socket: {} } as IncomingMessage;
+  const cookie = await access.signIn(request, OPERATOR);
+  for (let at = 0; at < 101; at++) await access.signIn(request, READER);
+  const [pair = ""] = cookie?.split(";") ?? [];
+  expect(access.find({ headers: { cookie: pair } } as IncomingMessage)?.who).toBe("operator");
+});
