@@ -50,8 +50,8 @@ export async function findExposures(
   uid: number | undefined = process.geteuid?.(),
 ): Promise<Exposure[]> {
   if (uid === undefined) return [];
-  // A file that cannot be found is reported by its reader.
   const resolved = (paths: readonly string[]) =>
+    // A file that cannot be found is reported by its reader.
     Promise.all(paths.map((path) => realpath(path).catch(() => path)));
   const read = await resolved(files);
   // Who may write the folder above could replace what is in it: a link, or what it leads to.
