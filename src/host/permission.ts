@@ -72,7 +72,7 @@ function isRefused(error: unknown): boolean {
 }
 
 /** The path, or without access to it the nearest folder above that can be looked at. */
-export async function findNearest(path: string) {
+async function findNearest(path: string) {
   let refusing = path;
   let facts = await lookAt(path);
   while (facts === undefined && dirname(refusing) !== refusing) {
