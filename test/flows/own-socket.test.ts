@@ -80,7 +80,7 @@ describe("with several users", { tags: ["system"] }, () => {
     await chmod(dirname(run), 0o1777);
     const keys = { http: { listen: false }, mailboxes: [mailboxKeys(MAILBOX)] };
     const site = await openSite(T1, keys);
-    await chmod(site.folder, 0o777);
+    await chmod(site.folder, 0o1777);
     await chmod(site.config, 0o644);
     const env = { RUNTIME_DIRECTORY: run, HOME: site.folder };
     const daemon = startProgram(["run", "--config", site.config], { user: DAEMON, env });

@@ -32,6 +32,8 @@ export function mayFailByItself(plan: Plan): boolean {
 export class HandOffs {
   readonly #observer: Observer;
   readonly #world: World;
+  /** When a daemon has given up its disk last: what it had not recorded is as after a crash. */
+  #diskLostMs = 0;
 
   constructor(observer: Observer, world: World) {
     this.#observer = observer;
@@ -75,6 +77,7 @@ export class HandOffs {
 
   /** What is reported of a hand-off, for logs, notifications and metrics, is what happened. */
   reported(event: DaemonEvent): void {
+    if (event.type === "disk-failed") this.#diskLostMs = this.#world.schedule.nowMs;
     if (event.type !== "handoff-failed" && event.type !== "handoff-succeeded") return;
     const { trackingId, round } = event.delivered;
     const { deliveries } = this.#observer;
@@ -125,7 +128,7 @@ export class HandOffs {
   #checkRepetition(runs: readonly Run[], process: Process, what: string): void {
     const good = runs.findLast((each) => each.isGood);
     if (good === undefined) return;
-    const isSame = good.process === process;
+    const isSame = good.process === process && this.#diskLostMs < good.atMs;
     if (isSame || !this.#world.calm.wasDisturbed(good.atMs - MINUTE_MS))
       this.#observer.violate(`I2: ${what} ran again, and had succeeded`);
   }
