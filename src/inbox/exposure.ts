@@ -50,13 +50,10 @@ export async function findExposures(
   uid: number | undefined = process.geteuid?.(),
 ): Promise<Exposure[]> {
   if (uid === undefined) return [];
-  const resolved = (paths: readonly string[]) =>
-    // A file that cannot be found is reported by its reader.
-    Promise.all(paths.map((path) => realpath(path).catch(() => path)));
-  const read = await resolved(files);
-  // Who may write the folder above could replace what is in it: a link, or what it leads to.
-  const named = [work, state, ...files];
-  const above = new Set([...named, ...(await resolved(named))].map((path) => dirname(path)));
+  // A file that cannot be found is reported by its reader.
+  const read = await Promise.all(files.map((file) => realpath(file).catch(() => file)));
+  // Who may write the folder above could replace what is in it.
+  const above = new Set([work, state, ...read].map((path) => dirname(path)));
   const own = [work, ...["", "passwords", "tokens"].map((name) => join(state, name)), ...read];
   const found = own.map((path) => exposuresOf(path, uid, false));
   return (await Promise.all([...found, ...[...above].map((path) => exposuresOf(path, uid, true))])).flat();

@@ -1,11 +1,8 @@
 /** Whose files are trusted on file systems that cannot be mounted here. */
 import type { Stats } from "node:fs";
-import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { onMachine, systemMachine } from "../../../src/base/machine.ts";
 import { findExposures } from "../../../src/inbox/exposure.ts";
-import { makeFolder } from "../../support/program.ts";
 
 const [INLET, OTHER] = [15_000, 16_000];
 const TRUSTED = { work: "/srv/inbox/.inlet", state: "/var/lib/inlet", files: [] };
@@ -47,25 +44,4 @@ test("a share that every user may write is refused", async () => {
     ["every user may write to /srv/inbox/.inlet", true],
     ["every user may write to /srv/inbox", true],
   ]);
-});
-
-test("where a trusted path is a link, the folder of the link counts, and the one above its target", async () => {
-  const root = await makeFolder();
-  const [safe, open] = [join(root, "safe"), join(root, "open")];
-  for (const folder of [safe, open]) await mkdir(folder, { mode: 0o700 });
-  for (const folder of [safe, open]) await mkdir(join(folder, "work"), { mode: 0o700 });
-  await writeFile(join(safe, "inlet.yaml"), "", { mode: 0o600 });
-  await symlink(join(open, "work"), join(safe, "link"));
-  await symlink(join(safe, "inlet.yaml"), join(open, "inlet.yaml"));
-  await chmod(open, 0o777);
-  const state = join(safe, "work");
-  for (const trusted of [
-    { work: join(safe, "link"), state, files: [] },
-    { work: state, state, files: [join(open, "inlet.yaml")] },
-  ]) {
-    const found = await findExposures(trusted);
-    expect(found.map(({ what, isRefused }) => [what, isRefused])).toEqual([
-      [`every user may write to ${open}`, true],
-    ]);
-  }
 });
