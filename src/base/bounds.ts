@@ -20,7 +20,7 @@ export const INBOX_FOLDER_ENTRIES = 10_000_000;
 export const INBOX_TREE_ENTRIES = 100_000;
 /** `inlet verify` has no records: it reads a manifest of so many files, the default of `limits.maxFiles`. */
 export const INBOX_VERIFY_FILES = 100_000;
-/** How many files that nobody delivered `inlet verify` names for each folder. */
+/** `inlet verify` names at most so many files that a folder has and its manifest does not. */
 export const INBOX_EXTRA_FILES = 1_000;
 
 // Unpacking: senders choose the archives. Their files count in `limits.maxFiles` and `limits.maxTransferSize`.
@@ -34,21 +34,21 @@ export const UNPACK_TIME_MS = { whole: 60_000, perMebibyte: 1_000 };
 
 // Files of operators, and programs and servers that they have chosen. Times are in the configuration.
 
-export const CONFIG_BYTES = 1024 ** 2;
+export const CONFIG_BYTES = MIB;
 /** A file or an output that holds a secret. */
-export const SECRET_BYTES = 64 * 1024;
+export const SECRET_BYTES = 64 * KIB;
 /** A file of certificates or of a private key: a bundle of all public authorities has 250 KB. */
-export const PEM_BYTES = 4 * 1024 ** 2;
+export const PEM_BYTES = 4 * MIB;
 /** An order, in the work folder: it has a few hundred bytes. */
-export const ORDER_BYTES = 64 * 1024;
+export const ORDER_BYTES = 64 * KIB;
 /** Of the output of a hand-off command or check: so much of its start, and of its end. The rest is read and dropped. */
-export const OUTPUT_BYTES = 2_048;
+export const OUTPUT_BYTES = 2 * KIB;
 /** One answer of a mail server. */
-export const MAIL_ANSWER_BYTES = 64 * 1024;
+export const MAIL_ANSWER_BYTES = 64 * KIB;
 
 // HTTP callers: the console with its API, its probes and its metrics.
 
-/** Connections that wait in the kernel until the console takes them. Beyond, it lets a probe wait for seconds. */
+/** Connections that wait in the kernel until the console takes them. With more, clients try again after a second or two. */
 export const MAX_QUEUED_CONNECTIONS = 4_096;
 /** Connections that have not sent the whole head of a request. A new one replaces the oldest, of its own address first. */
 export const MAX_SILENT_CONNECTIONS = 1_024;
@@ -65,17 +65,17 @@ export const MAX_STREAMS_OF_PEER = 20;
 /** The head of a request, and its body, must arrive in this time. */
 export const REQUEST_MS = 10_000;
 /** A list may name a thousand transfers. */
-export const MAX_BODY_BYTES = 512 * 1024;
+export const MAX_BODY_BYTES = 512 * KIB;
 /** Anyone may send this form. */
-export const MAX_SIGN_IN_BYTES = 4 * 1024;
+export const MAX_SIGN_IN_BYTES = 4 * KIB;
 /** How long the rest of a refused body is read and dropped: most clients send all of it before they read the answer. */
 export const DROPPED_BODY_MS = 2_000;
 /** An answer ends if its client has left some of it unread for so long. */
 export const UNREAD_MS = 60_000;
 /** Of all answers together. Beyond, the largest ends. */
-export const MAX_UNREAD_BYTES = 16 * 1024 ** 2;
+export const MAX_UNREAD_BYTES = 16 * MIB;
 /** Long answers are made in pieces. Other work runs between two of them. */
-export const PIECE_BYTES = 128 * 1024;
+export const PIECE_BYTES = 128 * KIB;
 /** After each piece of work for callers, the rest of the daemon has this many times as long for itself. */
 export const REST_PER_PIECE = 2;
 /** Callers that are refused for now may come back after this time. */

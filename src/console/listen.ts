@@ -9,6 +9,8 @@ import { pauseOrAbort } from "../base/timers.ts";
 import { describeListen, type ListenAddress } from "../operate/client.ts";
 
 const RETRY_MS = 30_000;
+
+/** An address, and what is told of it. */
 export interface Door {
   /** Called before each attempt. What it throws has failed the attempt. */
   find(): Promise<ListenAddress>;
@@ -42,7 +44,7 @@ export function startListening(server: Server, door: Door): () => Promise<void> 
     closing.abort();
     await trying;
     if (!server.listening) return void server.emit("close");
-    // While we listen, nobody takes it for a stale one, and puts another in its place.
+    // Before the server closes: another process would take a closed socket for a stale one, and put its own there.
     if (at !== undefined && "path" in at) await rm(at.path, { force: true });
     const closed = once(server, "close");
     server.close();

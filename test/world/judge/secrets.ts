@@ -276,12 +276,12 @@ export class Requests {
     return Math.max(0, ...lasting.map((rest) => this.#nowMs - rest.sinceMs));
   }
 
-  /** Until when a service has asked a process to rest. */
-  restedUntilMs({ name }: Process, service: number): number {
-    const rests = ["list", "information"].flatMap(
-      (area) => this.#rests.get(`${name} ${service} ${area}`) ?? [],
+  /** Until when a service has asked any process to rest: those of a fleet tell each other. */
+  restedUntilMs(service: number): number {
+    const rests = [...this.#rests].filter(([key]) =>
+      [`${service} list`, `${service} information`].some((end) => key.endsWith(` ${end}`)),
     );
-    return Math.max(0, ...rests.map(({ untilMs }) => untilMs));
+    return Math.max(0, ...rests.map(([, { untilMs }]) => untilMs));
   }
 
   #checkRest({ process, service, operation, atMs, trackingId = "" }: Request): void {
