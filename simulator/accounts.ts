@@ -30,6 +30,8 @@ export class Accounts {
   readonly #tokens = new Map<string, Token[]>();
   readonly #codes = new Map<string, { readonly code: string; readonly untilMs: number; triesLeft: number }>();
   readonly #mails: Mail[] = [];
+  /** When the tokens of the limited time were given. */
+  readonly #issuedMs: number[] = [];
   #derived = 0;
 
   constructor(settings: Settings, clock: Clock) {
@@ -69,8 +71,18 @@ export class Accounts {
     return isRight;
   }
 
+  /** How long no further token is given. */
+  tokenWaitMs(): number {
+    const { tokens = Number.POSITIVE_INFINITY, seconds = 0 } = this.#settings.tokenLimit ?? {};
+    const nowMs = this.#clock.now();
+    const recent = this.#issuedMs.filter((ms) => ms > nowMs - seconds * 1_000);
+    this.#issuedMs.splice(0, this.#issuedMs.length, ...recent);
+    return recent.length < tokens ? 0 : (recent[0] ?? 0) + seconds * 1_000 - nowMs;
+  }
+
   issueToken(clientId: string, address: string): Token {
     const validUntilMs = this.#clock.now() + this.#settings.tokenMs;
+    if (this.#settings.tokenLimit !== undefined) this.#issuedMs.push(this.#clock.now());
     const token = { token: this.#derive("token", 64), validUntilMs };
     const live = [...this.#liveTokens(clientId, address), token];
     this.#tokens.set(keyOf(clientId, address), live.slice(-TOKENS_KEPT));

@@ -34,7 +34,7 @@ export const listFiles: Handler = async (call, world) => {
 export const sendFile: Handler = (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
   const file = filesWithMessage(transfer).find(({ id }) => id === call.path["file"]);
-  if (file === undefined) throw new ServiceError("noSuchEntity");
+  if (file === undefined || file.plan.removed !== undefined) throw new ServiceError("noSuchEntity");
   recordDownloads(recipient, [file], world);
   const { content } = file;
   return sourceReply("application/octet-stream", file.name, {
@@ -47,7 +47,7 @@ export const sendFile: Handler = (call, world) => {
 
 export const sendZip: Handler = async (call, world) => {
   const { transfer, recipient } = openTransfer(call, world);
-  const files = chooseFiles(call, world, transfer);
+  const files = chooseFiles(call, world, transfer).filter(({ plan }) => plan.removed === undefined);
   const entries: ZipEntry[] = [...files];
   if (booleanParameter(call, "include-checksum-file") === true) {
     const { bytes } = await checksumsOf(call, world, transfer);

@@ -12,10 +12,19 @@ interface FieldTree {
 export const DEFAULT_FIELDS = "trackingId,status(sender(email),recipients,state),transfer(recipients)";
 
 /** Throws a ServiceError for a malformed expression or an unknown name. */
-export function parseFields(expression: string, others: "select" | "refuse"): Selection {
+export function parseFields(
+  expression: string,
+  others: "select" | "refuse",
+  refused: readonly string[] = [],
+): Selection {
   const tokens = expression.match(/[(),]|[^(),\s]+/g) ?? [];
   const selection = parseList(tokens, others === "select" ? FIELDS : DOCUMENTED_FIELDS);
   if (tokens.length > 0) throw malformed();
+  const isRefused = refused.some((part) => {
+    const [name = "", below] = part.split(".");
+    return isSelected(selection, name, below);
+  });
+  if (isRefused) throw new ServiceError("badValue", "fields");
   return selection;
 }
 
@@ -51,6 +60,9 @@ const FIELDS: FieldTree = {
       fileDownloads: { id: LEAF, downloads: { downloadDate: LEAF, retrievalMethod: LEAF } },
       notificationFailed: LEAF,
     },
+    files: { id: LEAF, removed: LEAF, removalCause: LEAF },
+    warnings: LEAF,
+    emlCreationFailed: LEAF,
     state: LEAF,
   },
   transfer: {

@@ -45,6 +45,7 @@ function listRecords(
   const selection = parseFields(
     call.url.searchParams.get("fields") ?? DEFAULT_FIELDS,
     world.settings.otherFields,
+    world.settings.refusedFields,
   );
   const active = world.settings.ignoresActive ? undefined : booleanParameter(call, "active");
   const page = choosePage(

@@ -20,6 +20,13 @@ export async function describeTransfer(
     status: {
       sender: { email: sender, ...(plan.fromName === undefined ? {} : { name: plan.fromName }) },
       recipients: seen.map((recipient) => describeRecipient(transfer, recipient, viewer, world)),
+      files: transfer.files.map(({ id, plan: { removed } }) => ({
+        id,
+        removed: removed !== undefined,
+        removalCause: removed ?? null,
+      })),
+      warnings: transfer.files.some((file) => file.plan.removed !== undefined),
+      emlCreationFailed: false,
       state: world.transfers.stateOf(transfer),
     },
     transfer: {
@@ -105,7 +112,7 @@ function describeFiles(transfer: StoredTransfer, world: World): Promise<unknown[
       fileName: file.name,
       size: file.announcedBytes,
       checksum: await world.checksums.reported(file.content, transfer.algorithm, file.plan.listChecksum),
-      state: "OK",
+      state: file.plan.removed === undefined ? "ACTIVE" : "REMOVED",
     })),
   );
 }

@@ -5,6 +5,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
   apiVersion      the version of the interface ("1.15")
   clientId        the client id that is registered for every address
   tokenSeconds    how long a verification token is valid (86400)
+  tokenLimit      { tokens, seconds, retryAfter: true or false }: so many tokens in so
+                  many seconds, and 429 for any more (no limit)
   wrongPasswords  { limit, reaction: "delete" or "lock", lockSeconds }: the
                   reaction to wrong passwords (after 5, the transfer is deleted)
   retentionDays   how long expired transfers are listed (30)
@@ -20,6 +22,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
                   password), "open" (no password is needed) or "withheld" (the link
                   does not contain the password)
   otherFields     "refuse": a request for undocumented fields is an error
+  refusedFields   parts of transfers that lists refuse to show, such as
+                  ["transfer.recipients"]
   ignoresActive   true: lists of active transfers contain all transfers
   wholeThreshold  true: a threshold that is not a whole number is answered with 404
   sessionLinks    true: download links contain ";jsessionid=" and the id of a session
@@ -35,7 +39,8 @@ A transfer. Only from, to and files are required:
   message         the confidential message; without it, there is no EML
   files           [{ name, and one of text, base64, generate: { bytes, seed } }],
                   each also with listChecksum and csvChecksum ("right", "wrong" or
-                  "missing"), and announcedBytes for a wrong size
+                  "missing"), announcedBytes for a wrong size, and removed: why the
+                  service no longer gives it out
   password        (derived from the seed)
   passwordMode    "GENERATED" "MANUAL" or "NONE"
   securityMode    such as "QUICK" ("ONE_TIME_PASSWORD")

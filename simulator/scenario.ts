@@ -94,6 +94,8 @@ const filePlan = v.pipe(
     csvChecksum: optional(v.picklist(["right", "wrong", "missing"])),
     /** A wrong size, for the file list and the total. */
     announcedBytes: optional(count),
+    /** The service has removed the file, for this cause. It is listed, but not given out. */
+    removed: optional(text),
   }),
   v.check(
     (file) => [file.text, file.base64, file.generate].filter((given) => given !== undefined).length === 1,
@@ -310,6 +312,14 @@ const scenario = shape({
   ),
   /** How long a verification token is valid. Default one day. */
   tokenSeconds: optional(secondsFromNow),
+  /** Of so many tokens in so many seconds, any more are refused with 429, perhaps with `Retry-After`. Default: no limit. */
+  tokenLimit: optional(
+    shape({
+      tokens: atLeastOne,
+      seconds: v.pipe(seconds, v.minValue(0.001)),
+      retryAfter: optional(v.boolean()),
+    }),
+  ),
   /** The reaction to too many wrong passwords. Default: five delete the transfer. `lock` locks the transfer-id. */
   wrongPasswords: optional(
     shape({
@@ -338,6 +348,8 @@ const scenario = shape({
   noPassword: optional(v.picklist(["link", "open", "withheld"])),
   /** The reaction to fields that the interface does not document. Default `select`. */
   otherFields: optional(v.picklist(["select", "refuse"])),
+  /** Parts of transfers that `fields` may not name, such as `transfer.recipients`. Default: none. */
+  refusedFields: optional(v.array(v.pipe(text, v.regex(/^\w+\.\w+$/, "must be two names with a dot")))),
   /** Lists contain transfers in every state, although only active ones are requested. Default false. */
   ignoresActive: optional(v.boolean()),
   /** Answers a threshold that is not a whole number with 404, as some frameworks do. Default false. */

@@ -25,7 +25,7 @@ export const mailCode: Handler = (call, { accounts }) => {
   return dataReply({});
 };
 
-export const issueToken: Handler = async (call, { accounts }) => {
+export const issueToken: Handler = async (call, { accounts, settings }) => {
   const { address = "" } = call.path;
   const clientId = clientIdOf(call);
   const code = await readCode(call);
@@ -34,6 +34,12 @@ export const issueToken: Handler = async (call, { accounts }) => {
   }
   if (code !== undefined && !accounts.redeemCode(clientId, address, code)) {
     throw new ServiceError("tokenRefused", "the code is wrong");
+  }
+  const waitMs = accounts.tokenWaitMs();
+  if (waitMs > 0) {
+    const isTold = settings.tokenLimit?.retryAfter === true;
+    const headers = isTold ? { "Retry-After": String(Math.ceil(waitMs / 1_000)) } : {};
+    throw new ServiceError("tooManyRequests", undefined, headers);
   }
   const { token, validUntilMs } = accounts.issueToken(clientId, address);
   return dataReply({ token, validUntil: formatDate(validUntilMs) });

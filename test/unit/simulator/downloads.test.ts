@@ -127,3 +127,16 @@ async function readZip(archive: Buffer): Promise<Record<string, Buffer>> {
     entries[entry.fileName] = await buffer(await zip.openReadStreamPromise(entry));
   return entries;
 }
+
+test("a removed file is in no ZIP, and asked for by itself it is no such entity", async () => {
+  const files = [
+    { name: "a.txt", text: "a" },
+    { name: "b.txt", text: "b", removed: "It has a virus." },
+  ];
+  const { get } = await simulateOne({ files });
+  const [, removed] = jsonOf(await get("/files")).data;
+  expect(removed.fileName).toBe("b.txt");
+  expect(errorOf(await get(`/files/${removed.id}`))).toBe("404/2003");
+  const zip = await get("/zip");
+  expect([zip.bytes.includes("a.txt"), zip.bytes.includes("b.txt")]).toEqual([true, false]);
+});

@@ -99,3 +99,31 @@ describe("pages", () => {
     expect(errorOf(await poll(await simulate(), MAILBOX, query))).toBe("400/1004");
   });
 });
+
+test("a refused part of a transfer is refused however it is named", async () => {
+  const simulator = await simulate({ transfers: [plan()], refusedFields: ["transfer.recipients"] });
+  for (const fields of ["transfer", "transfer(recipients)", "transfer(recipients(to))"])
+    expect(errorOf(await poll(simulator, MAILBOX, { fields }))).toBe("400/1004");
+  expect(await entriesOf(simulator, { fields: "status(recipients(mail))" })).toHaveLength(1);
+});
+
+test("a removed file is listed with the cause of its removal, and not given out", async () => {
+  const files = [
+    { name: "a.txt", text: "a" },
+    { name: "b.txt", text: "b", removed: "It has a virus." },
+  ];
+  const simulator = await simulate({ transfers: [plan({ files })] });
+  const fields = "status(files(removed,removalCause),warnings),transfer(files(state))";
+  expect(await entriesOf(simulator, { fields })).toEqual([
+    {
+      status: {
+        files: [
+          { removed: false, removalCause: null },
+          { removed: true, removalCause: "It has a virus." },
+        ],
+        warnings: true,
+      },
+      transfer: { files: [{ state: "ACTIVE" }, { state: "REMOVED" }] },
+    },
+  ]);
+});

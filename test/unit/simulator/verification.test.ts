@@ -49,3 +49,19 @@ describe("a new client id", () => {
     },
   );
 });
+
+test.each([true, false])(
+  "gives so many tokens in so many seconds, and no more (told for how long: %s)",
+  async (retryAfter) => {
+    const simulator = await simulate({ tokenLimit: { tokens: 2, seconds: 10, retryAfter } });
+    const asking = () => post(simulator, "token", simulator.clientId);
+    expect((await asking()).status).toBe(200);
+    simulator.advance(4);
+    expect((await asking()).status).toBe(200);
+    const refused = await asking();
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([429, retryAfter ? "6" : undefined]);
+    simulator.advance(6);
+    expect((await asking()).status).toBe(200);
+    expect((await asking()).status).toBe(429);
+  },
+);
