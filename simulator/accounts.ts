@@ -89,13 +89,9 @@ export class Accounts {
     return token;
   }
 
-  /** The newest valid token. */
-  verification(clientId: string, address: string): Token | undefined {
-    return this.#liveTokens(clientId, address).at(-1);
-  }
-
-  isVerified(clientId: string, address: string, token: string): boolean {
-    return this.#liveTokens(clientId, address).some((live) => live.token === token);
+  /** The valid token with this text; without a text, the newest valid one. */
+  verification(clientId: string, address: string, text?: string): Token | undefined {
+    return this.#liveTokens(clientId, address).findLast(({ token }) => text === undefined || token === text);
   }
 
   mails(): readonly Mail[] {

@@ -63,7 +63,11 @@ export const sendEml: Handler = (call, world) => {
   const maxBytes = thresholdBytes(call, world);
   if (message === undefined) throw new ServiceError("noSuchEntity", "there is no confidential message");
   recordDownloads(recipient, transfer.files, world);
-  return sourceReply("message/rfc822", `${transfer.trackingId}.eml`, emlSource(transfer, message, maxBytes));
+  return sourceReply(
+    "application/octet-stream",
+    `${transfer.trackingId}.eml`,
+    emlSource(transfer, message, maxBytes),
+  );
 };
 
 export const sendChecksums: Handler = async (call, world) => {
@@ -84,8 +88,8 @@ function openTransfer(call: Call, { transfers, guard, settings }: World): Opened
   const password = isOpen ? opened.transfer.password : passwordOf(call);
   if (opened === undefined) throw new ServiceError("noSuchEntity");
   const state = transfers.stateOf(opened.transfer);
-  if (state === "Processing" || state === "Failed") throw new ServiceError("noSuchEntity");
-  if (state !== "Active") throw new ServiceError("transferDeleted");
+  // Only the request that deletes a transfer is answered with 410.
+  if (state !== "Active") throw new ServiceError("noSuchEntity");
   guard.check(opened, password);
   return opened;
 }

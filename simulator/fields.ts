@@ -52,7 +52,7 @@ const ADDRESSES: FieldTree = { mail: LEAF };
 const FIELDS: FieldTree = {
   trackingId: LEAF,
   status: {
-    sender: { email: LEAF, name: LEAF },
+    sender: { email: LEAF, notificationFailed: LEAF },
     recipients: {
       mail: LEAF,
       id: LEAF,
@@ -66,6 +66,7 @@ const FIELDS: FieldTree = {
     state: LEAF,
   },
   transfer: {
+    sender: { name: LEAF },
     recipients: { to: ADDRESSES, cc: ADDRESSES, bcc: ADDRESSES },
     expirationDate: LEAF,
     fileChecksumAlgorithm: LEAF,

@@ -3,9 +3,7 @@ import type { Handler } from "./call.ts";
 import { ServiceError } from "./errors.ts";
 import { brokenRules, generatePassword, listRules } from "./password-rules.ts";
 import { dataReply } from "./reply.ts";
-import { readJson } from "./requests.ts";
-
-const MAX_BODY_BYTES = 1024 * 1024;
+import { readCallBody } from "./requests.ts";
 
 /** Returns another password at each call. */
 export function createPasswordGenerator(): Handler {
@@ -19,7 +17,7 @@ export function createPasswordGenerator(): Handler {
 }
 
 export const checkPassword: Handler = async (call, { settings }) => {
-  const body = await readJson(call.message, MAX_BODY_BYTES);
+  const body = await readCallBody(call);
   const isObject = typeof body === "object" && body !== null;
   if (!isObject || !("password" in body)) throw new ServiceError("parameterMissing", "password");
   if (typeof body.password !== "string") throw new ServiceError("badValue", "password");

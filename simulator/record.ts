@@ -18,7 +18,7 @@ export async function describeTransfer(
   const record = {
     trackingId: transfer.trackingId,
     status: {
-      sender: { email: sender, ...(plan.fromName === undefined ? {} : { name: plan.fromName }) },
+      sender: { email: sender, notificationFailed: false },
       recipients: seen.map((recipient) => describeRecipient(transfer, recipient, viewer, world)),
       files: transfer.files.map(({ id, plan: { removed } }) => ({
         id,
@@ -30,6 +30,7 @@ export async function describeTransfer(
       state: world.transfers.stateOf(transfer),
     },
     transfer: {
+      ...(plan.fromName === undefined ? {} : { sender: { name: plan.fromName } }),
       recipients: { to: mailsOf(seen, "to"), cc: mailsOf(seen, "cc"), bcc: mailsOf(seen, "bcc") },
       expirationDate: formatDate(transfer.expiresAtMs),
       fileChecksumAlgorithm: algorithmOf(transfer),
@@ -86,7 +87,7 @@ function describeRecipient(
     ...(isOwn(recipient, viewer) ? { downloadUrl: downloadUrlOf(transfer, transferId, world) } : {}),
     fileDownloads: [...downloads].map(([id, times]) => ({
       id,
-      downloads: times.map((atMs) => ({ downloadDate: formatDate(atMs), retrievalMethod: "DOWNLOAD" })),
+      downloads: times.map((atMs) => ({ downloadDate: formatDate(atMs), retrievalMethod: "DOWNLOADED" })),
     })),
     notificationFailed: false,
   };

@@ -45,6 +45,7 @@ export function textReply(status: number, contentType: string, text: string | Bu
 }
 
 export function errorReply({ status, errorCode, message, headers }: ServiceError): Reply {
+  if (errorCode === undefined) return { status, headers, body: { kind: "bytes", bytes: Buffer.alloc(0) } };
   return jsonReply(status, { errorCode, errorMessage: message }, headers);
 }
 

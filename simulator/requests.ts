@@ -18,6 +18,9 @@ export type ParameterName = keyof typeof PARAMETERS;
 
 export const PRODUCT_KEY = "api.rest";
 
+const MAX_BODY_BYTES = 1024 * 1024;
+const MAX_INT32 = 2 ** 31 - 1;
+
 /** The header, else its twin, as sent. */
 export function parameter(call: Pick<Call, "headers" | "url">, name: ParameterName): string | undefined {
   const { header, twin } = PARAMETERS[name];
@@ -48,7 +51,7 @@ export function clientIdOf(call: Call): string {
 /** Refuses a client that has not verified the address. */
 export function checkVerified(call: Call, { accounts }: World, address: string): void {
   const token = parameter(call, "verificationToken");
-  if (token === undefined || !accounts.isVerified(clientIdOf(call), address, token)) {
+  if (token === undefined || accounts.verification(clientIdOf(call), address, token) === undefined) {
     throw new ServiceError("tokenRefused");
   }
 }
@@ -79,6 +82,32 @@ export function booleanParameter(call: Call, name: string): boolean | undefined 
   return text === "true";
 }
 
+/** A path variable of a wrong form is refused before the operation looks for its thing. */
+export function checkPath({ path }: Call): void {
+  const { address, transfer } = path;
+  if (address !== undefined && !/^[^@]+@[^@]+$/.test(address))
+    throw new ServiceError("badPath", "email-address");
+  if (transfer !== undefined && !/^[\w-]+$/.test(transfer)) throw new ServiceError("badPath", "transfer-id");
+}
+
+/** Refuses a client that names the types that it accepts, if the answer's is not among them. */
+export function checkAccept({ headers }: Call, type: string): void {
+  const { accept } = headers;
+  if (accept === undefined) return;
+  const names = accept.split(",").map((part) => part.split(";")[0]?.trim().toLowerCase());
+  if (![type, type.replace(/\/.*/, "/*"), "*/*"].some((name) => names.includes(name))) {
+    throw new ServiceError("notAcceptable");
+  }
+}
+
+/** As `readJson`, for operations of the service, which take no other type. */
+export async function readCallBody({ message, headers }: Call): Promise<unknown> {
+  const body = await readJson(message, MAX_BODY_BYTES);
+  const isJson = /^application\/json\b/i.test(headers["content-type"] ?? "");
+  if (body !== undefined && !isJson) throw new ServiceError("wrongType");
+  return body;
+}
+
 /** The body as JSON; `undefined` for an empty one. */
 export async function readJson(message: IncomingMessage, maxBytes: number): Promise<unknown> {
   const text = (await readBody(message, maxBytes)).toString().trim();
@@ -98,7 +127,7 @@ function required(call: Call, name: ParameterName): string {
 }
 
 function parseInteger(text: string, name: string): number {
-  if (!/^\d{1,15}$/.test(text)) throw new ServiceError("badValue", name);
+  if (!/^\d{1,10}$/.test(text) || Number(text) > MAX_INT32) throw new ServiceError("badValue", name);
   return Number(text);
 }
 

@@ -20,6 +20,8 @@ export interface Route {
   readonly until?: Version;
   /** The standard parameters that a request needs. Default: all. */
   readonly needs?: "everything" | "no client id" | "nothing";
+  /** The type of a successful answer. Default: JSON. */
+  readonly type?: string;
 }
 
 export interface FoundRoute {
@@ -32,6 +34,7 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
   const transfer = "/api/transfers/:transfer";
   const extras = oldPaths ? `${transfer}/files` : transfer;
   const packs = "/api/products/:product/language-packs";
+  const bytes = { type: "application/octet-stream" };
   const polling = { since: { major: 1, minor: 12 } };
   return [
     get("status", "/api/status", showStatus, { since: { major: 1, minor: 13 }, needs: "nothing" }),
@@ -44,16 +47,16 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
     get("sent-legacy", `${user}/transfers`, listSentBriefly, { until: { major: 2, minor: 0 } }),
     get("info", transfer, showInformation),
     get("files", `${transfer}/files`, listFiles),
-    get("zip", `${extras}/zip`, sendZip),
-    get("eml", `${extras}/eml`, sendEml),
-    get("checksums", `${extras}/checksums`, sendChecksums),
-    get("file", `${transfer}/files/:file`, sendFile),
+    get("zip", `${extras}/zip`, sendZip, { type: "application/zip" }),
+    get("eml", `${extras}/eml`, sendEml, bytes),
+    get("checksums", `${extras}/checksums`, sendChecksums, { type: "text/csv" }),
+    get("file", `${transfer}/files/:file`, sendFile, bytes),
     get("password-generate", "/api/password", createPasswordGenerator()),
     post("password-check", "/api/password", checkPassword),
     get("password-rules", "/api/password/requirements", showRules),
     get("languages", packs, listPacks),
     get("language", `${packs}/:pack`, showPack),
-    get("language-file", `${packs}/:pack/:file+`, sendPackFile),
+    get("language-file", `${packs}/:pack/:file+`, sendPackFile, bytes),
   ];
 }
 
@@ -70,7 +73,7 @@ export function findRoute(routes: readonly Route[], method: string, pathname: st
   return { route, path: decodeGroups(route.pattern.exec({ pathname })?.pathname.groups ?? {}) };
 }
 
-type RouteOptions = Pick<Route, "since" | "until" | "needs">;
+type RouteOptions = Pick<Route, "since" | "until" | "needs" | "type">;
 
 function get(operation: Operation, path: string, handler: Handler, options: RouteOptions = {}): Route {
   return { operation, method: "GET", pattern: new URLPattern({ pathname: path }), handler, ...options };

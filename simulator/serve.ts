@@ -9,7 +9,7 @@ import type { Faults, Strike } from "./faults.ts";
 import { type HttpRequest, type Journal, type OpenRecord, recordOf } from "./journal.ts";
 import { alterOutgoing, alterReply, beforeAnswer, isIntercepted, quirksOf } from "./misbehave.ts";
 import { errorReply, jsonReply, type Reply } from "./reply.ts";
-import { checkStandardParameters } from "./requests.ts";
+import { checkAccept, checkPath, checkStandardParameters } from "./requests.ts";
 import { type FoundRoute, findRoute, type Route } from "./routes.ts";
 import { send } from "./send.ts";
 import { isAtLeast } from "./settings.ts";
@@ -98,13 +98,15 @@ async function replyTo(
 ): Promise<Reply> {
   if (found instanceof ServiceError) throw found;
   const { route, path } = found;
-  const { since, until, needs = "everything" } = route;
+  const { since, until, needs = "everything", type = "application/json" } = route;
   const { version } = world.settings;
   const call = { message, headers: request.headers, url: request.url, path, strikes };
   if (needs !== "nothing") checkStandardParameters(call, world.settings, needs === "everything");
   if ((since && !isAtLeast(version, since)) || (until && isAtLeast(version, until))) {
     throw new ServiceError("noSuchEndpoint");
   }
+  checkAccept(call, type);
+  checkPath(call);
   return route.handler(call, world);
 }
 

@@ -1,20 +1,18 @@
 /** Endpoints of client ids and the verification of addresses. */
 import type { Call, Handler } from "./call.ts";
 import { ServiceError } from "./errors.ts";
-import { dataReply, formatDate } from "./reply.ts";
-import { clientIdOf, readJson } from "./requests.ts";
-
-const MAX_BODY_BYTES = 1024 * 1024;
+import { dataReply, formatDate, textReply } from "./reply.ts";
+import { clientIdOf, parameter, readCallBody } from "./requests.ts";
 
 export const createClientId: Handler = (_call, { accounts }) =>
   dataReply({ clientId: accounts.createClientId() });
 
 export const showVerification: Handler = (call, { accounts }) => {
   const { address = "" } = call.path;
-  const token = accounts.verification(clientIdOf(call), address);
+  const token = accounts.verification(clientIdOf(call), address, parameter(call, "verificationToken"));
   return dataReply({
     verified: token !== undefined,
-    validUntil: token === undefined ? null : formatDate(token.validUntilMs),
+    ...(token === undefined ? {} : { validUntil: formatDate(token.validUntilMs) }),
     verificationMethods: accounts.isRegistered(clientIdOf(call)) ? ["CLIENT_ID", "EMAIL"] : ["EMAIL"],
   });
 };
@@ -22,7 +20,7 @@ export const showVerification: Handler = (call, { accounts }) => {
 export const mailCode: Handler = (call, { accounts }) => {
   const { address = "" } = call.path;
   if (!accounts.mailCode(clientIdOf(call), address)) throw new ServiceError("tooManyRequests");
-  return dataReply({});
+  return textReply(200, "text/plain", "");
 };
 
 export const issueToken: Handler = async (call, { accounts, settings }) => {
@@ -30,10 +28,10 @@ export const issueToken: Handler = async (call, { accounts, settings }) => {
   const clientId = clientIdOf(call);
   const code = await readCode(call);
   if (code === undefined && !accounts.isRegistered(clientId)) {
-    throw new ServiceError("policyRefused", "the client id is not registered");
+    throw new ServiceError("proofRefused", "the client id is not registered");
   }
   if (code !== undefined && !accounts.redeemCode(clientId, address, code)) {
-    throw new ServiceError("tokenRefused", "the code is wrong");
+    throw new ServiceError("proofRefused", "the code is wrong");
   }
   const waitMs = accounts.tokenWaitMs();
   if (waitMs > 0) {
@@ -46,7 +44,7 @@ export const issueToken: Handler = async (call, { accounts, settings }) => {
 };
 
 async function readCode(call: Call): Promise<string | undefined> {
-  const body = await readJson(call.message, MAX_BODY_BYTES);
+  const body = await readCallBody(call);
   if (body === undefined) return undefined;
   if (typeof body !== "object" || body === null)
     throw new ServiceError("badValue", "the body is not an object");

@@ -50,8 +50,9 @@ export class Tokens {
 
   /** Runs `work` with the verified address, and once more with a new token if the token is refused. */
   async use<Value>(work: (address: VerifiedAddress) => Promise<Value>, signal: AbortSignal): Promise<Value> {
+    const address = await this.#address(signal);
     try {
-      return await work(await this.#address(signal));
+      return await work(address);
     } catch (error) {
       const refused = error instanceof Fault && error.code === "TOKEN_REFUSED";
       if (!refused || this.#tools.configured !== undefined) throw error;

@@ -14,6 +14,7 @@ test("another client can use the simulator", async () => {
     "X-CS-MajorApiVersion": "1",
     "X-CS-MinimumMinorApiVersion": "9",
     "X-CS-ProductKey": "api.rest",
+    "Content-Type": "application/json",
   };
   const ask = (path: string, init: RequestInit = {}) => fetch(simulator.url + path, { ...init, headers });
   const data = async <Data>(path: string, init: RequestInit = {}): Promise<Data> =>

@@ -36,11 +36,12 @@ describe("opening a transfer", () => {
     const wrong = { ...access, password: new Secret("wrong") };
     await expectFault(service.information(wrong, SIGNAL), "PASSWORD_REFUSED", "wait");
     await expectFault(service.files(wrong, SIGNAL), "TRANSFER_DELETED", "fatal");
-    await expectFault(service.files(access, SIGNAL), "TRANSFER_DELETED");
+    await expectFault(service.files(access, SIGNAL), "NOT_FOUND");
     const [{ trackingId } = { trackingId: "" }] = simulator.transfers();
     expect(simulator.refusedPasswords(trackingId)).toEqual(["wrong", "wrong"]);
-    const unknown = { ...access, transferId: "no/such id" };
+    const unknown = { ...access, transferId: "noSuchId00" };
     await expectFault(service.files(unknown, SIGNAL), "NOT_FOUND", "fatal");
+    await expectFault(service.files({ ...access, transferId: "no/such id" }, SIGNAL), "BAD_REQUEST");
 
     const locking = await openPair({ wrongPasswords: { limit: 1, reaction: "lock", lockSeconds: 60 } });
     await expectFault(

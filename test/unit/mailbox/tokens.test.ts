@@ -19,7 +19,10 @@ test("a newer token is used when the one in use is about to end, and the kept on
   expect((await stat(join(folder, name))).mode & 0o777).toBe(0o600);
   await poll(daemon);
   move(DAY_MS);
-  await expect(poll(daemon)).rejects.toMatchObject({ code: "POLICY_REFUSED" });
+  const before = simulator.totals()["verification-token"];
+  await expect(poll(daemon)).rejects.toMatchObject({ code: "TOKEN_REFUSED" });
+  // A service limits such requests.
+  expect(simulator.totals()["verification-token"] - before).toBe(1);
   await person.redeem(await mailedCode(simulator), SIGNAL);
   await poll(daemon);
 });

@@ -141,6 +141,7 @@ function headersOf(simulator: Simulator, asking: Asking): Record<string, string>
     "X-CS-MinimumMinorApiVersion": "8",
     "X-CS-ProductKey": "api.rest",
     "X-CS-ClientId": simulator.clientId,
+    "Content-Type": asking.body === undefined ? undefined : "application/json",
     "X-CS-Password": asking.password === undefined ? undefined : encodeURIComponent(asking.password),
     ...asking.headers,
   };

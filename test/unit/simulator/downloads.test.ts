@@ -18,8 +18,8 @@ test("the transfer information has the total size and the algorithm, even if the
 test.each([
   [{ processingSeconds: 60 }, "404/2003"],
   [{ failed: true }, "404/2003"],
-  [{ expiresInSeconds: -1 }, "410/2006"],
-  [{ revokedAfterSeconds: 0 }, "410/2006"],
+  [{ expiresInSeconds: -1 }, "404/2003"],
+  [{ revokedAfterSeconds: 0 }, "404/2003"],
 ])("the transfer information is refused while a transfer is not active: %j", async (inactive, error) => {
   expect(errorOf(await (await simulateOne(inactive)).get())).toBe(error);
 });
@@ -73,7 +73,7 @@ describe("a file", () => {
     await get(file);
     const [entry] = jsonOf(await poll(simulator, "orders@example.com")).data;
     const [own, other] = entry.status.recipients;
-    const downloads = [{ downloadDate: expect.stringMatching(/\+00:00$/), retrievalMethod: "DOWNLOAD" }];
+    const downloads = [{ downloadDate: expect.stringMatching(/\+00:00$/), retrievalMethod: "DOWNLOADED" }];
     expect(own.fileDownloads).toEqual([{ id: transfer.files[0]?.id, downloads }]);
     expect(other.fileDownloads).toEqual([]);
   });

@@ -36,7 +36,7 @@ test("the EML is a mail with the message and every file, without overlong lines"
     message: "Guten Tag,\nviele Grüße\n",
   });
   const answer = await get("/eml");
-  expect(answer.headers["content-type"]).toBe("message/rfc822");
+  expect(answer.headers["content-type"]).toBe("application/octet-stream");
   expect(answer.headers["content-length"]).toBe(String(answer.bytes.length));
   expect(Math.max(...answer.text.split("\r\n").map((line) => line.length))).toBeLessThanOrEqual(100);
 

@@ -103,7 +103,7 @@ test("the sample scenario has transfers that open with its passwords", async () 
     }),
   );
   expect(statuses.filter((status) => status === "Active 200")).toHaveLength(7);
-  expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 410"]);
+  expect(statuses.slice(-2)).toEqual(["Processing 404", "Deleted_by_expiration 404"]);
 });
 
 const source = readFileSync(join(import.meta.dirname, "../../../simulator/scenario.ts"), "utf8");

@@ -18,7 +18,13 @@ test.each([
   ["status(state)", { status: { state: "Active" } }],
   [" status( state ) , trackingId ", { trackingId: "t", status: { state: "Active" } }],
   ["status(state),status(sender(email))", { status: { state: "Active", sender: { email: ANNA } } }],
-  ["status(sender),status(sender(name))", { status: { sender: { email: ANNA, name: "Anna" } } }],
+  [
+    "status(sender),transfer(sender(name))",
+    {
+      status: { sender: { email: ANNA, notificationFailed: false } },
+      transfer: { sender: { name: "Anna" } },
+    },
+  ],
   [
     "transfer(securityMode(config(passwordMode)))",
     { transfer: { securityMode: { config: { passwordMode: "MANUAL" } } } },

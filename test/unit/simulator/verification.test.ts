@@ -27,11 +27,11 @@ describe("a new client id", () => {
     const mailNew = () => post(simulator, "code/email", stranger);
 
     await mailNew();
-    for (let tries = 0; tries < 5; tries += 1) expect(await trying("wrong")).toBe(401);
-    expect(await trying()).toBe(401);
+    for (let tries = 0; tries < 5; tries += 1) expect(await trying("wrong")).toBe(403);
+    expect(await trying()).toBe(403);
 
     for (const [seconds, status] of [
-      [15 * 60, 401],
+      [15 * 60, 403],
       [15 * 60 - 1, 200],
     ] as const) {
       await mailNew();
