@@ -17,7 +17,7 @@ import {
   openConsole,
 } from "./daemon/console.ts";
 import { FolderWatch, mayRecover } from "./daemon/folder-watch.ts";
-import { createHandlers } from "./daemon/handlers.ts";
+import { createHandlers, type DaemonHandlers } from "./daemon/handlers.ts";
 import { announce, recover, startHousekeeping, sweep } from "./daemon/housekeeping.ts";
 import { LiveSettings } from "./daemon/live-settings.ts";
 import { openMailboxes } from "./daemon/mailboxes.ts";
@@ -282,7 +282,7 @@ async function runInWorkspace(
   // A daemon need not wait for a service that is asked about a transfer.
   if (mode === "once") await ordered;
   mustResume = !(await resumeComplete(parts));
-  if (mode === "once") await workOnce(parts, stop);
+  if (mode === "once") await workOnce(parts, handlers, stop);
   else {
     handoffs.start();
     startHousekeeping(parts, scope);
@@ -298,13 +298,17 @@ async function runInWorkspace(
 }
 
 /** Polls every mailbox, and finishes all that can be finished now. */
-async function workOnce(parts: Parts, stop: AbortSignal): Promise<void> {
+async function workOnce(
+  parts: Parts,
+  { skipped }: Pick<DaemonHandlers, "skipped">,
+  stop: AbortSignal,
+): Promise<void> {
   const { live, queue, handoffs, emit } = parts;
   emit({ type: "ready" });
   const active = live.now.mailboxes.filter((mailbox) => !mailbox.paused);
   const ids = new Set(active.map(({ name }) => mailboxIdOf(name)));
   const work = async () => {
-    await queue.pollNow([...ids]);
+    for (const mailbox of await queue.pollOnce([...ids])) skipped(mailbox);
     await finishJobs(parts, ids, stop);
     await handoffs.finish();
   };

@@ -90,6 +90,7 @@ const READS_WHOLE: Readonly<Record<string, string>> = {
   "inbox/work-folder.ts": "the work folder",
   "ledger/": "the work folder",
   "mailbox/expected.ts": "the state folder",
+  "queue/turns.ts": "the state folder",
   "model/outbox.ts": "an entry of the work folder",
   "model/placement.ts": "a placement of the work folder",
   "notify/": "the journal and the state folder; answers are bounded where they are read",

@@ -1,6 +1,7 @@
 /** The jobs that the engine runs: polls of mailboxes, and downloads of their transfers. */
 
 import type { DeadlineLimits } from "../base/deadline.ts";
+import { Fault } from "../base/faults.ts";
 import { random } from "../base/random.ts";
 import { handoffOf } from "../config/settings.ts";
 import { createChecker } from "../handoff/content-check.ts";
@@ -28,8 +29,14 @@ interface HandlerOptions {
   readonly lost: AbortSignal;
 }
 
-/** `failedPolls`: how many polls failed so far. */
-export function createHandlers(parts: Parts, options: HandlerOptions): Handlers & { failedPolls(): number } {
+export interface DaemonHandlers extends Handlers {
+  /** How many polls failed so far. */
+  failedPolls(): number;
+  /** A mailbox was not polled, because its service rests. */
+  skipped(mailbox: string): void;
+}
+
+export function createHandlers(parts: Parts, options: HandlerOptions): DaemonHandlers {
   const { live, mailboxes, expected, clock, demandFolders, queue, ledger } = parts;
   const { mode, patience, pulse, lost } = options;
   let failedPolls = 0;
@@ -68,6 +75,15 @@ export function createHandlers(parts: Parts, options: HandlerOptions): Handlers 
   const orLost = (signal: AbortSignal) => AbortSignal.any([signal, lost]);
   return {
     failedPolls: () => failedPolls,
+    skipped(name) {
+      const state = mailboxes.states.get(mailboxIdOf(name));
+      if (state === undefined) return;
+      failedPolls++;
+      const fault = new Fault("SERVICE_RESTS");
+      const { isFirst } = state.health.fail(fault, clock.now());
+      const facts = { isFirst, waitMs: 0, tookMs: 0, token: state.tokens.facts };
+      parts.emit({ type: "poll-failed", mailbox: state.mailbox.name, fault, ...facts });
+    },
     async poll(name, signal, isProbe) {
       if (!(await areFoldersThere())) return NO_WAIT;
       return pulse.during(`the poll of ${name}`, () => pollByName(name, orLost(signal), isProbe));

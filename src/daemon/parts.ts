@@ -80,6 +80,7 @@ export function openEngine(
     slots: () => live.now.limits.transfers,
     mode,
     services: live.services,
+    restsFile: join(live.now.state, "rests.json"),
     mayFreeSlots: () => live.now.mailboxes.some(({ check }) => check !== undefined),
     outage,
     onRest: (service, rest) => events.emit({ type: "service-rests", service, rest }),

@@ -34,6 +34,7 @@ export function sharedTurns(
     end: (...call) => ask(() => turns.end(...call)),
     ask: (...call) => ask(() => turns.ask(...call)),
     reset: (...call) => watch.reach(() => turns.reset(...call)),
+    endRests: () => watch.reach(() => turns.endRests()),
   };
 }
 

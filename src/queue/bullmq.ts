@@ -132,6 +132,10 @@ class BullEngine implements JobQueue {
     return this.#work.add(this.#polls.pollNow(mailboxes));
   }
 
+  pollOnce(mailboxes: readonly string[]): Promise<readonly string[]> {
+    return this.#work.add(this.#polls.pollOnce(mailboxes));
+  }
+
   add(job: TransferJob): Promise<void> {
     return this.#queue(job, (queue, added) => addJob(queue, this.#client, added));
   }

@@ -13,7 +13,7 @@ import type { EngineOptions, Handlers, JobQueue } from "./port.ts";
 import { type Holder, JobSlots } from "./slots.ts";
 import { jobLimitMs, OwnValues, restAskedFor, Turns } from "./turns.ts";
 
-export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services" | "onRest"> {
+export interface EmbeddedOptions extends Pick<EngineOptions, "slots" | "services" | "onRest" | "restsFile"> {
   /** Between 0 and 1, for jitter. */
   readonly random: () => number;
 }
@@ -43,7 +43,7 @@ class EmbeddedQueue implements JobQueue {
   #handlers: Handlers | undefined;
   #closed = false;
 
-  constructor({ slots, services, onRest, random }: EmbeddedOptions) {
+  constructor({ slots, services, onRest, restsFile, random }: EmbeddedOptions) {
     this.#slots = new JobSlots(slots, services);
     const poll = async (mailbox: string, isProbe: boolean) =>
       this.#handlers?.poll(mailbox, this.#stopping.signal, isProbe) ?? NO_WAIT;
@@ -51,7 +51,7 @@ class EmbeddedQueue implements JobQueue {
       this.#limit(service, jobLimitMs(rest));
       onRest?.(service, rest);
     };
-    const turns = new Turns(new OwnValues(), services, false);
+    const turns = new Turns(new OwnValues(restsFile), services, false);
     this.#polls = new Polls(
       (...call) => this.#track(poll(...call)),
       services,
@@ -74,6 +74,10 @@ class EmbeddedQueue implements JobQueue {
 
   pollNow(mailboxes: readonly string[]): Promise<void> {
     return this.#track(this.#polls.pollNow(mailboxes));
+  }
+
+  pollOnce(mailboxes: readonly string[]): Promise<readonly string[]> {
+    return this.#track(this.#polls.pollOnce(mailboxes));
   }
 
   async add(job: TransferJob): Promise<void> {

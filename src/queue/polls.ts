@@ -8,7 +8,7 @@ import { type Holder, Slots } from "./slots.ts";
 import { FOLLOW_MS, restAskedFor, type Turn, type Turns } from "./turns.ts";
 
 /** Must not throw. */
-export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset">;
+export type PollTurns = Pick<Turns, "take" | "end" | "ask" | "reset" | "endRests">;
 
 export interface PollEvents {
   rest(service: string, rest: Rest | undefined): void;
@@ -24,7 +24,7 @@ const SAME_MS = 5_000;
 interface ScheduledPoll extends PollSchedule {
   /** The time from the end of the present poll to the next one. */
   waitMs: number;
-  /** The last poll has failed, and asked for a pause. */
+  /** The last poll has failed, and asked for a pause, or the service rests. */
   isHeldBack: boolean;
   timer?: Timer;
 }
@@ -33,9 +33,10 @@ interface ScheduledPoll extends PollSchedule {
 export interface DuePoll extends Holder {
   /** 0: the mailbox is not scheduled. */
   readonly everyMs: number;
-  /** By `pollNow`: does not wait for its turn, and is not dropped by a limit of the service. */
+  /** By `pollNow`: does not wait for its turn. */
   isUrgent: boolean;
-  readonly over: PromiseWithResolvers<void>;
+  /** Whether it was polled. */
+  readonly over: PromiseWithResolvers<boolean>;
 }
 
 export class Polls {
@@ -53,6 +54,8 @@ export class Polls {
   /** The rests of services as this process knows them. */
   readonly #rests = new Map<string, { readonly isAsked: boolean; readonly untilMs: number }>();
   #isClosed = false;
+  /** There was a schedule before. */
+  #isReloaded = false;
 
   /** `work` polls a mailbox, and must not throw. `random`: between 0 and 1. */
   constructor(
@@ -79,7 +82,11 @@ export class Polls {
     const heldBack = [...this.#scheduled.values()].filter(({ isHeldBack }) => isHeldBack);
     for (const { mailbox } of [...dropped, ...heldBack]) this.#stop(mailbox);
     for (const mailbox of await this.#turns.reset(polls, dropped)) this.#stop(mailbox);
-    for (const service of this.#rests.keys()) this.#noteRest(service, undefined);
+    if (this.#isReloaded) {
+      await this.#turns.endRests();
+      for (const service of this.#rests.keys()) this.#noteRest(service, undefined);
+    }
+    this.#isReloaded = true;
     // A later schedule may have come meanwhile.
     for (const { mailbox, everyMs } of this.#wanted) {
       if (this.#isClosed || this.#scheduled.has(mailbox)) continue;
@@ -98,6 +105,12 @@ export class Polls {
       return scheduled === undefined ? this.#add(mailbox, true) : this.#pollAndPlan(scheduled, true);
     };
     await Promise.all(mailboxes.map(poll));
+  }
+
+  /** Polls these mailboxes, which are not scheduled. Returns those whose service asked for a long rest, and are not polled. */
+  async pollOnce(mailboxes: readonly string[]): Promise<readonly string[]> {
+    const arePolled = await Promise.all(mailboxes.map((mailbox) => this.#add(mailbox, false)));
+    return mailboxes.filter((_, at) => !arePolled[at]);
   }
 
   /** A download was told that the service rests. */
@@ -121,7 +134,7 @@ export class Polls {
 
   /** Removes a poll that waits for a slot. */
   #drop(mailbox: string): void {
-    this.#due.get(mailbox)?.over.resolve();
+    this.#due.get(mailbox)?.over.resolve(false);
     this.#due.delete(mailbox);
   }
 
@@ -139,20 +152,20 @@ export class Polls {
   }
 
   /** Resolves when a poll that started after this call is over or dropped. A mailbox never has two polls at once. */
-  async #add(mailbox: string, isUrgent: boolean): Promise<void> {
+  async #add(mailbox: string, isUrgent: boolean): Promise<boolean> {
     const running = this.#running.get(mailbox);
     if (running !== undefined) return running.then(() => this.#add(mailbox, isUrgent));
-    if (this.#isClosed) return;
+    if (this.#isClosed) return false;
     const due = this.#due.get(mailbox);
     if (due !== undefined) {
       due.isUrgent ||= isUrgent;
       return due.over.promise;
     }
-    const over = Promise.withResolvers<void>();
+    const over = Promise.withResolvers<boolean>();
     const everyMs = this.#scheduled.get(mailbox)?.everyMs ?? 0;
     this.#due.set(mailbox, { mailbox, service: this.#slots.serviceOf(mailbox), everyMs, isUrgent, over });
     this.#fill();
-    await over.promise;
+    return over.promise;
   }
 
   #fill(): void {
@@ -160,10 +173,10 @@ export class Polls {
       const poll = next;
       this.#due.delete(poll.mailbox);
       this.#slots.take(poll);
-      const running = this.#poll(poll).finally(() => {
+      const running = this.#poll(poll).then((isPolled) => {
         this.#slots.giveBack(poll);
         this.#running.delete(poll.mailbox);
-        poll.over.resolve();
+        poll.over.resolve(isPolled);
         this.#fill();
       });
       this.#running.set(poll.mailbox, running);
@@ -180,8 +193,8 @@ export class Polls {
     return best;
   }
 
-  /** Skips a mailbox whose turn has not come. */
-  async #poll(poll: DuePoll): Promise<void> {
+  /** Skips a mailbox whose turn has not come. Returns whether it was polled. */
+  async #poll(poll: DuePoll): Promise<boolean> {
     const { mailbox, service, isUrgent } = poll;
     // Without a schedule, the object is thrown away after the poll.
     const scheduled = this.#scheduled.get(mailbox) ?? { waitMs: 0, isHeldBack: false };
@@ -190,18 +203,20 @@ export class Polls {
     if (!isUrgent) this.#noteRest(service, rest);
     if (isServed) this.#on.served?.(mailbox);
     if (waitMs > 0) {
+      scheduled.isHeldBack ||= rest !== undefined;
       scheduled.waitMs = this.#spread(waitMs);
-      return;
+      return false;
     }
-    if (this.#isClosed) return;
+    if (this.#isClosed) return false;
     const wait = await this.#work(mailbox, isProbe);
     // A poll that was stopped says nothing about the service.
-    if (this.#isClosed) return;
+    if (this.#isClosed) return true;
     scheduled.isHeldBack = wait.waitMs > 0;
     scheduled.waitMs = Math.max(scheduled.waitMs, this.#spread(wait.waitMs));
     const after = await this.#turns.end(poll, scheduled.waitMs, wait);
     this.#noteRest(service, after);
     if (after?.isAsked === false) scheduled.waitMs = this.#spread(Math.min(after.forMs, FOLLOW_MS));
+    return true;
   }
 
   /** Polls that wait for the same thing do not come together. */

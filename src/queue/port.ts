@@ -29,12 +29,17 @@ export interface JobQueue {
    */
   start(handlers: Handlers): Promise<void>;
   /**
-   * Polls these mailboxes and no others, each at its interval with some jitter. Forgets the rests of services. New
-   * mailboxes, and mailboxes that wait after a failed poll, are polled at once.
+   * Polls these mailboxes and no others, each at its interval with some jitter. New mailboxes, and mailboxes that wait after
+   * a failed poll, are polled at once. A second call forgets the rests of services.
    */
   schedule(polls: readonly PollSchedule[]): Promise<void>;
   /** Polls these mailboxes now, in this process, scheduled or not. Resolves when the polls are over. */
   pollNow(mailboxes: readonly string[]): Promise<void>;
+  /**
+   * The same in a process that schedules nothing, except for services that asked for a rest of more than a minute. Returns
+   * the mailboxes that it did not poll.
+   */
+  pollOnce(mailboxes: readonly string[]): Promise<readonly string[]>;
   /** Does nothing if a job with this key is queued, delayed or running. A delay is not shortened. */
   add(job: TransferJob): Promise<void>;
   /**
@@ -67,6 +72,8 @@ export interface EngineOptions {
   readonly outage: Outage;
   /** Called when a service begins to rest, when it asks for more, and when the rest is over. */
   onRest?(service: string, rest: Rest | undefined): void;
+  /** Where an engine that shares nothing keeps the rests of services for the next process. */
+  readonly restsFile?: string;
   /** Called when the eviction policy lets Redis drop jobs. */
   onEvicting(policy: string): void;
   readonly signal: AbortSignal;

@@ -7,6 +7,12 @@
  * or once a minute. The first answer ends the rest, and the others follow.
  */
 import { hash } from "node:crypto";
+import * as v from "valibot";
+import { systemClock } from "../base/clock.ts";
+import { Coalesced } from "../base/concurrency.ts";
+import { replaceDurably } from "../base/durable.ts";
+import { tryReadFile } from "../base/files.ts";
+import { parseAs } from "../base/json.ts";
 import { monotonicMs } from "../base/timers.ts";
 import { LONGEST_MS } from "../base/waits.ts";
 import type { PollSchedule, PollWait, Rest, Services } from "../model/job.ts";
@@ -38,6 +44,7 @@ export interface Turn {
 const [BEGUN, POLLED, WAITS] = ["begun", "polled", "waits"];
 /** The values of a service's keys: the service asked for it, or gives no answers. */
 const [ASKED, SILENT] = ["asked", "silent"];
+const LIMIT = "poll-limit:";
 const MINUTE_MS = 60_000;
 export const LONGEST_JOB_LIMIT_MS = LONGEST_MS.rest + 2 * MINUTE_MS;
 /** A mailbox that waits is checked again within this time, as something may have ended its wait. */
@@ -63,6 +70,9 @@ export class Turns {
     const values = this.#values;
     const { limit } = keysOf(service);
     const rest = await this.#restOf(service);
+    // A poll outside of a schedule comes once: only a long rest keeps it from asking.
+    const isLong = rest?.isAsked === true && (rest.isProbed || rest.forMs > MINUTE_MS);
+    if (everyMs === 0 && !isLong) return { waitMs: 0 };
     if (rest !== undefined && rest.forMs > 0) {
       const isProbedSoon = rest.isProbed && rest.forMs <= MINUTE_MS;
       return { waitMs: Math.min(rest.forMs, isProbedSoon ? FOLLOW_MS : CHECK_AGAIN_MS), rest };
@@ -71,7 +81,7 @@ export class Turns {
       const isProbe = await values.set(limit, SILENT, MINUTE_MS, true);
       return { waitMs: isProbe ? 0 : FOLLOW_MS, rest, isProbe };
     }
-    if (!this.#isShared) return { waitMs: 0 };
+    if (!this.#isShared || everyMs === 0) return { waitMs: 0 };
     const key = keyOf({ mailbox, everyMs });
     if (await values.set(key, BEGUN, everyMs, true)) return { waitMs: 0 };
     const isServed = (await values.get(key)) === POLLED;
@@ -103,14 +113,19 @@ export class Turns {
     if (isProbed) await values.set(why, ASKED, Math.min(ms, LONGEST_MS.lock));
   }
 
-  /** Ends the pauses that failed polls caused, all rests, and the turns of dropped polls. Returns the mailboxes that paused. */
+  /** Ends the pauses that failed polls caused, and the turns of dropped polls. Returns the mailboxes that paused. */
   async reset(polls: readonly PollSchedule[], dropped: readonly PollSchedule[]): Promise<readonly string[]> {
     const states = await Promise.all(polls.map((poll) => this.#values.get(keyOf(poll))));
     const waiting = polls.filter((_, at) => states[at] === WAITS);
-    const rests = [...new Set(this.#services().values())].flatMap((it) => Object.values(keysOf(it)));
-    const keys = [...rests, ...[...waiting, ...dropped].map(keyOf)];
+    const keys = [...waiting, ...dropped].map(keyOf);
     if (keys.length > 0) await this.#values.remove(keys);
     return waiting.map(({ mailbox }) => mailbox);
+  }
+
+  /** Ends all rests. */
+  async endRests(): Promise<void> {
+    const services = [...new Set(this.#services().values())];
+    if (services.length > 0) await this.#values.remove(services.flatMap((it) => Object.values(keysOf(it))));
   }
 
   /** `forMs` is not above 0 if a mailbox may ask now. */
@@ -158,7 +173,7 @@ export function jobLimitMs(rest: Rest | undefined): number {
 /** `limit`: nobody asks the service. `why`: it rests until it answers. `silent`: the last mailbox that got no answer. */
 function keysOf(service: string) {
   const digest = digestOf(service);
-  return { limit: `poll-limit:${digest}`, why: `poll-rest:${digest}`, silent: `poll-silent:${digest}` };
+  return { limit: `${LIMIT}${digest}`, why: `poll-rest:${digest}`, silent: `poll-silent:${digest}` };
 }
 
 /** Processes share no addresses. With another interval, a mailbox has another key. */
@@ -170,25 +185,67 @@ function digestOf(name: string): string {
   return hash("sha256", name).slice(0, 24);
 }
 
-/** The values of one process alone. */
+const FileShape = v.record(v.string(), v.object({ value: v.string(), until: v.string() }));
+
+/** The values of one process alone. In a file, they are kept for the next process: a service rests over a restart. */
 export class OwnValues implements Values {
   readonly #values = new Map<string, { readonly value: string; readonly untilMs: number }>();
+  readonly #path: string | undefined;
+  #loading: Promise<void> | undefined;
+  readonly #saves = new Coalesced(() => this.#save());
+
+  constructor(path?: string) {
+    this.#path = path;
+  }
 
   async get(key: string): Promise<string | undefined> {
     return (await this.ttlMs(key)) > 0 ? this.#values.get(key)?.value : undefined;
   }
 
   async ttlMs(key: string): Promise<number> {
+    await this.#loaded();
     return (this.#values.get(key)?.untilMs ?? 0) - monotonicMs();
   }
 
   async set(key: string, value: string, ms: number, isNew = false): Promise<boolean> {
-    if (isNew && (await this.get(key)) !== undefined) return false;
+    if ((await this.get(key)) !== undefined && isNew) return false;
     this.#values.set(key, { value, untilMs: monotonicMs() + ms });
+    await this.#saves.run();
     return true;
   }
 
   async remove(keys: readonly string[]): Promise<boolean> {
-    return keys.map((key) => this.#values.delete(key)).includes(true);
+    await this.#loaded();
+    const isAny = keys.map((key) => this.#values.delete(key)).includes(true);
+    if (isAny) await this.#saves.run();
+    return isAny;
+  }
+
+  #loaded(): Promise<void> {
+    this.#loading ??= this.#load();
+    return this.#loading;
+  }
+
+  /** The wall clock may have been set meanwhile, so nothing lasts longer than it may. */
+  async #load(): Promise<void> {
+    if (this.#path === undefined) return;
+    // What cannot be read is forgotten: the service is asked once more.
+    const text = await tryReadFile(this.#path).catch(() => undefined);
+    for (const [key, { value, until }] of Object.entries(parseAs(FileShape, text) ?? {})) {
+      const longestMs = key.startsWith(LIMIT) ? LONGEST_MS.rest : LONGEST_MS.lock;
+      const leftMs = Math.min(Date.parse(until) - systemClock.now(), longestMs);
+      if (leftMs > 0) this.#values.set(key, { value, untilMs: monotonicMs() + leftMs });
+    }
+  }
+
+  async #save(): Promise<void> {
+    if (this.#path === undefined) return;
+    const wallMs = systemClock.now() - monotonicMs();
+    const kept = [...this.#values].flatMap(([key, { value, untilMs }]) =>
+      untilMs > monotonicMs() ? [[key, { value, until: new Date(wallMs + untilMs).toISOString() }]] : [],
+    );
+    const text = `${JSON.stringify(Object.fromEntries(kept))}\n`;
+    // What cannot be written is forgotten at the next start.
+    await replaceDurably(this.#path, text, 0o600).catch(() => {});
   }
 }

@@ -92,6 +92,26 @@ describe("a mailbox that cannot be polled", () => {
     await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
   });
 
+  test("is not polled by a later process before the end of the rest that the service asked for", async () => {
+    const other = "second@example.com";
+    const { simulator, settings } = await openMailbox();
+    const limit = { on: "received", does: { kind: "error", status: 429, retryAfter: "3600" } } as const;
+    const fault = simulator.addFault({ ...limit, times: "always" });
+    const first = await runOnce(settings);
+    expect(first.reports).toEqual([`${MAILBOX}: RATE_LIMITED`]);
+    const mailboxes = [MAILBOX, other].map((email) => mailboxSettings(simulator, { name: email, email }));
+    const run = await runOnce({ ...settings, mailboxes });
+    expect(run.reports.toSorted()).toEqual([`${MAILBOX}: SERVICE_RESTS`, `${other}: SERVICE_RESTS`]);
+    expect((await run.outcome).failedPolls).toBe(2);
+    const daemon = startDaemon({ ...settings, http: pageSettings() });
+    const status = async () => (await readApi(new URL("/api/status", await daemon.page))) as Status;
+    await expect.poll(async () => (await status()).troubles).toMatchObject([{ code: "SERVICE_RESTS" }]);
+    expect(simulator.totals().received).toBe(1);
+    simulator.removeFault(fault);
+    await daemon.reload(settings);
+    await expect.poll(() => daemon.stateOf("t1")).toBe("delivered");
+  });
+
   test("is polled at once when an operator gives an order for one of its transfers", async () => {
     const { simulator, settings } = await openMailbox({ passwords: [] });
     const daemon = startDaemon(settings);

@@ -1,8 +1,11 @@
 /** How services rest, in virtual time: on the values of one process, and on those that several share. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { NO_WAIT, type PollWait } from "../../../src/model/job.ts";
 import { OwnValues, Turns } from "../../../src/queue/turns.ts";
 import { Clocks } from "../../support/clocks.ts";
+import { makeFolder } from "../../support/program.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -114,6 +117,79 @@ describe.each([
     await run(() => turns[0].ask("s", SECOND_MS));
     expect((await take("b")).rest).toMatchObject({ forMs: 10 * MINUTE_MS });
   });
+});
+
+describe("in a file, the rest of a service", () => {
+  /** Values of one process after the other in one file. */
+  async function openFile() {
+    const path = join(await makeFolder(), "rests.json");
+    const clocks = new Clocks(Date.UTC(2026, 0, 1));
+    const open = () => {
+      clocks.restart();
+      return new Turns(new OwnValues(path), () => SERVICES, false);
+    };
+    const take = (turns: Turns, everyMs = MINUTE_MS) =>
+      clocks.run(() => turns.take({ mailbox: "b", service: "s", everyMs }));
+    return { path, clocks, open, take };
+  }
+
+  test("goes on in the next process, and ends at its time", async () => {
+    const { clocks, open, take } = await openFile();
+    const first = open();
+    await clocks.run(() => first.ask("s", 40 * MINUTE_MS));
+    clocks.pass(30 * MINUTE_MS);
+    expect(await take(open())).toMatchObject({ rest: { isAsked: true, forMs: 10 * MINUTE_MS } });
+    // A poll of its own, outside of a schedule, waits for a long rest only.
+    expect((await take(open(), 0)).waitMs).toBeGreaterThan(0);
+    clocks.pass(9.5 * MINUTE_MS);
+    const last = open();
+    expect(await take(last, 0)).toEqual(NOW);
+    expect((await take(last)).waitMs).toBeGreaterThan(0);
+    clocks.pass(MINUTE_MS);
+    expect(await take(last)).toEqual(NOW);
+  });
+
+  test("of a day is ended by one mailbox that asks after an hour, however many processes there were", async () => {
+    const { clocks, open, take } = await openFile();
+    const first = open();
+    await clocks.run(() => first.ask("s", DAY_MS));
+    for (let passed = 0; passed < HOUR_MS; passed += 5 * MINUTE_MS) {
+      expect((await take(open(), 0)).waitMs).toBeGreaterThan(0);
+      clocks.pass(5 * MINUTE_MS);
+    }
+    expect(await take(open(), 0)).toMatchObject({ waitMs: 0, isProbe: true });
+    expect((await take(open(), 0)).waitMs).toBeGreaterThan(0);
+    const last = open();
+    clocks.pass(MINUTE_MS);
+    await clocks.run(() => last.end({ mailbox: "b", service: "s", everyMs: 0 }, 0, NO_WAIT));
+    expect(await take(open(), 0)).toEqual(NOW);
+  });
+
+  test.each([
+    ["was set back by years: it lasts an hour at most", -3 * 365 * DAY_MS, 61 * MINUTE_MS],
+    ["was set forward: it is over", 365 * DAY_MS, 0],
+  ])("does not depend on a clock that %s", async (_, byMs, lastsMs) => {
+    const { clocks, open, take } = await openFile();
+    const first = open();
+    await clocks.run(() => first.ask("s", 40 * MINUTE_MS));
+    clocks.wallMs += byMs;
+    const next = open();
+    expect((await take(next)).waitMs > 0).toBe(lastsMs > 0);
+    clocks.pass(lastsMs);
+    expect(await take(next)).toEqual(NOW);
+  });
+
+  test.each(["", "{", "[]", '{"poll-limit:x":1}', '{"poll-limit:x":{"value":"asked","until":"never"}}'])(
+    "is forgotten if the file is damaged: %j",
+    async (text) => {
+      const { path, clocks, open, take } = await openFile();
+      await writeFile(path, text);
+      const turns = open();
+      expect(await take(turns)).toEqual(NOW);
+      await clocks.run(() => turns.ask("s", 40 * MINUTE_MS));
+      expect((await take(open())).rest).toMatchObject({ isAsked: true });
+    },
+  );
 });
 
 /** `isShared`: mailbox `a` is polled by one process, and the others by another one. */

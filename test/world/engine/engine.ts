@@ -123,6 +123,10 @@ class ModelEngine implements JobQueue, Member {
     return this.#work.add(this.#polls.pollNow(mailboxes));
   }
 
+  pollOnce(mailboxes: readonly string[]): Promise<readonly string[]> {
+    return this.#work.add(this.#polls.pollOnce(mailboxes));
+  }
+
   add(job: TransferJob): Promise<void> {
     return this.#queue(job, (added) => this.#command((store) => store.add(added)));
   }
@@ -512,6 +516,7 @@ function turnsIn(store: SharedStore, link: Link, services: EngineOptions["servic
     end: (...call) => turns.end(...call).catch(() => undefined),
     ask: (...call) => turns.ask(...call).catch(() => {}),
     reset: (...call) => link.reach(() => turns.reset(...call)),
+    endRests: () => link.reach(() => turns.endRests()),
   };
 }
 
