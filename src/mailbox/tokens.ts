@@ -2,6 +2,7 @@
 
 import { hash } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
+import { Mutex } from "../base/concurrency.ts";
 import { Fault, withAdvice } from "../base/faults.ts";
 import { Secret, type SecretSource } from "../base/secret.ts";
 import type { Mailbox } from "../model/mailbox.ts";
@@ -34,6 +35,7 @@ export class Tokens {
   /** Names the token in the store. */
   readonly #name: string;
   #current: KeptToken | undefined;
+  readonly #renewing = new Mutex();
 
   constructor(tools: TokensTools) {
     this.#tools = tools;
@@ -56,7 +58,7 @@ export class Tokens {
     } catch (error) {
       const refused = error instanceof Fault && error.code === "TOKEN_REFUSED";
       if (!refused || this.#tools.configured !== undefined) throw error;
-      await this.#renew(signal);
+      await this.#renew(address.token.reveal(), signal);
       return work(await this.#address(signal));
     }
   }
@@ -87,7 +89,8 @@ export class Tokens {
     // A person may have renewed a token that Inlet cannot renew.
     if (this.#current === undefined || this.#current.byCode)
       this.#current = this.#tools.store.read(this.#name) ?? this.#current;
-    if (this.#current === undefined || this.#isStale(this.#current)) await this.#renew(signal);
+    if (this.#current === undefined || this.#isStale(this.#current))
+      await this.#renew(this.#current?.token, signal);
     return { email, token: new Secret(this.#current?.token ?? "") };
   }
 
@@ -97,12 +100,20 @@ export class Tokens {
     return this.#tools.clock.now() >= validUntil - margin;
   }
 
-  /** Prefers a stored token: another process may have renewed it, or a person may have used a mailed code. */
-  async #renew(signal: AbortSignal): Promise<void> {
-    const kept = this.#tools.store.read(this.#name);
-    const isNew = kept !== undefined && kept.token !== this.#current?.token && !this.#isStale(kept);
-    if (isNew) this.#current = kept;
-    else await this.redeem(undefined, signal);
+  /**
+   * Prefers a stored token: another request or process may have renewed it, or a person may have used a mailed code. `used`: no
+   * longer good.
+   */
+  async #renew(used: string | undefined, signal: AbortSignal): Promise<void> {
+    const release = await this.#renewing.lock(signal);
+    try {
+      const kept = this.#tools.store.read(this.#name);
+      const isNew = kept !== undefined && kept.token !== used && !this.#isStale(kept);
+      if (isNew) this.#current = kept;
+      else await this.redeem(undefined, signal);
+    } finally {
+      release?.();
+    }
   }
 }
 

@@ -8,6 +8,7 @@ import { EmptyAnswer, readAtMost } from "./bodies.ts";
 import { type ChecksumReport, parseChecksums } from "./checksums.ts";
 import { createDownloads, type Download, type IdListForm, type TransferAccess } from "./downloads.ts";
 import { type Call, type HttpOptions, openHttp } from "./http.ts";
+import { Pace } from "./pace.ts";
 import {
   allPages,
   LARGEST_PAGE_SIZE,
@@ -31,13 +32,14 @@ const PACKS = ["products", "api.rest", "language-packs"];
 export type ServicePort = ReturnType<typeof openService>;
 
 /**
- * Every method but `listReceived` sends one request, or two if an older service uses another path. None retries: the
+ * Every method but `listReceived` sends one request, or two if an older service uses another path. None but `obtainToken` retries: the
  * caller knows whether a retry is safe. Every failure is a `Fault`. `signal` aborts the request with the fault `STOPPED`.
  * Secrets are passed as `Secret`, and sent only to the configured origin.
  */
 export function openService(options: ServiceOptions) {
   const http = openHttp(options);
   const downloads = createDownloads(http, options.idListForm, options.bandwidth);
+  const tokenPace = new Pace();
   /** The page size that fits, by address. Missing while full pages fit. */
   const pageSizes = new Map<string, number>();
   const ask = async <Value>(decode: wire.Decoder<Value>, call: Call, signal: AbortSignal) =>
@@ -148,12 +150,14 @@ export function openService(options: ServiceOptions) {
         if (!(error instanceof EmptyAnswer)) throw error;
       });
     },
-    /** Without a code the client id must be registered by an administrator. */
+    /** Without a code the client id must be registered by an administrator; the request waits for its turn, and may be repeated. */
     obtainToken(email: string, code: Secret | undefined, signal: AbortSignal) {
       const path = ["users", email, "verification", "token"];
       const call = { what: `a verification token for ${email}`, method: "POST", path } as const;
       const proof = code && { json: { verificationCode: code.reveal() }, secrets: [code] };
-      return ask(wire.decodeToken, { ...call, ...proof }, signal);
+      const send = () => ask(wire.decodeToken, { ...call, ...proof }, signal);
+      // A person who types a code does not wait.
+      return code === undefined ? tokenPace.run(send, signal) : send();
     },
     /** A new client id, made by the service. */
     async requestClientId(signal: AbortSignal) {
