@@ -24,6 +24,7 @@ export function logEvents(log: EventLines): Emit {
       log[level]({ ...factsOf(record), state: record.state, fault }, "stuck, and retried");
     },
     "transfer-lost": ({ record }) => log.info(factsOf(record), "ended by another attempt or an operator"),
+    "transfer-left": ({ record }) => log.debug(factsOf(record), "left to a later attempt"),
     "transfer-acknowledged": ({ record }) => log.info(factsOf(record), "gone, and acknowledged"),
     "transfer-expiring": ({ record }) =>
       log.warn({ ...factsOf(record), expires: record.expires }, "expires soon and is not delivered"),

@@ -29,8 +29,14 @@ export function needsDurability(
 }
 
 /** The entry of a new delivery. */
-export function newEntry(steps: readonly HandoffStep[]): Entry {
-  return steps.length === 0 ? EMPTY_ENTRY : { ...EMPTY_ENTRY, ...untried(steps) };
+export function newEntry(steps: readonly HandoffStep[], isClockRight = true): Entry {
+  if (steps.length === 0 && isClockRight) return EMPTY_ENTRY;
+  return { ...EMPTY_ENTRY, ...untried(steps), ...keptFrom(isClockRight) };
+}
+
+/** From when the folder is kept, by a clock that is right or wrong. */
+export function keptFrom(isClockRight: boolean): Pick<Entry, "keptFrom"> {
+  return { keptFrom: isClockRight ? undefined : "" };
 }
 
 /** These steps as they are before their first attempt. */

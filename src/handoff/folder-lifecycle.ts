@@ -1,4 +1,5 @@
 /** The life cycle of a delivered folder: waiting, perhaps overdue, picked up, and removed when it was kept long enough. */
+import { isoOf } from "../base/phrases.ts";
 import type { DaemonEvent } from "../model/events.ts";
 import type { Delivered } from "../model/handoff.ts";
 import type { Entry, Stored } from "../model/outbox.ts";
@@ -12,7 +13,7 @@ import {
   type OutboxTools,
   openOutboxDelivery,
 } from "./delivery.ts";
-import { type Following, kindOf, openSteps, stepOf } from "./entry.ts";
+import { type Following, keptFrom, kindOf, openSteps, stepOf } from "./entry.ts";
 import type { HandoffTools } from "./port.ts";
 
 /** The clock has jumped if it and the machine's uptime have moved apart by more than this. */
@@ -57,8 +58,8 @@ export function nextAction(
   if (entry.pickedUpAt !== undefined) return afterPickUp(entry, entry.pickedUpAt, status, following, now);
   if (status !== "there") {
     const how = status === "gone" ? "taken" : "acknowledged";
-    const pickedUpAt = new Date(now.atMs).toISOString();
-    return { type: "change", entry: { ...entry, pickedUpAt, how, foundOld: undefined }, event: "picked-up" };
+    const pickedUp = { pickedUpAt: isoOf(now.atMs), how, ...keptFrom(now.isClockRight) } as const;
+    return { type: "change", entry: { ...entry, ...pickedUp, foundOld: undefined }, event: "picked-up" };
   }
   if (!entry.reported && isOlder(deliveredAt, handoff.expectWithinMs, now.atMs)) {
     return { type: "change", entry: { ...entry, reported: true }, event: "overdue" };
@@ -87,7 +88,9 @@ function judgeKept(
   following: Following,
   now: Moment,
 ): Action {
-  const { foundOld, isOver } = judgeAge(entry.foundOld, since, keepMs, now);
+  if (entry.keptFrom === "" && keepMs !== undefined && now.isClockRight)
+    return { type: "change", entry: { ...entry, keptFrom: isoOf(now.atMs) } };
+  const { foundOld, isOver } = judgeAge(entry.foundOld, entry.keptFrom || since, keepMs, now);
   if (foundOld !== entry.foundOld) return { type: "change", entry: { ...entry, foundOld } };
   // A pending step may need the folder.
   const isPending = openSteps(entry, following).some((step) => stepOf(entry, step).state === "pending");
@@ -163,7 +166,7 @@ export async function advanceFolder(tools: OutboxTools, key: string): Promise<Ou
     }
     const after = isPickedUp ? "picked-up" : "not-picked-up";
     events.push({ type: "folder-removed", delivered: delivery, after });
-    entry = { ...entry, removedAt: new Date(clock.now()).toISOString() };
+    entry = { ...entry, removedAt: isoOf(clock.now()) };
     return !isPickedUp;
   };
   for (;;) {

@@ -29,9 +29,9 @@ export class OpenHandoffs implements Handoffs {
   }
 
   async prepare(record: TransferRecord): Promise<void> {
-    const { handoffOf, outbox } = this.#tools;
+    const { handoffOf, isClockRight, outbox } = this.#tools;
     const isDurable = needsDurability(handoffOf(record), record);
-    await outbox.create(this.#keyOf(record), newEntry(record.steps ?? []), isDurable);
+    await outbox.create(this.#keyOf(record), newEntry(record.steps ?? [], isClockRight()), isDurable);
   }
 
   placed(record: TransferRecord): void {

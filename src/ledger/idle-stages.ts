@@ -21,8 +21,8 @@ export async function reclaimIdle(rounds: Rounds, stage: StageId): Promise<void>
 
 /**
  * Removes stages of open rounds that have no note: a power cut has taken or emptied it, and the service may no longer
- * list the transfer. For the same reason, removes outbox entries of open rounds that have neither a note nor a stage: an
- * attempt makes its stage before its entry.
+ * list the transfer. For the same reason, removes outbox entries and claims of open rounds that have neither a note nor a
+ * stage: an attempt makes its stage before them, and cannot end the round without it.
  */
 export async function removeOrphans(
   rounds: Rounds,
@@ -31,6 +31,9 @@ export async function removeOrphans(
   const { disk, paths } = rounds;
   const isOpenWithoutNote = async (name: string, round: number) =>
     !(await hasNote(name)) && (await rounds.readEnd(name, round)) === undefined;
+  // No stage has the token "", so these are all stages of the round.
+  const hasStage = async (name: string, round: number) =>
+    (await rounds.otherStages({ name, round, token: "" })).length > 0;
   const orphans: StageId[] = [];
   for (const id of (await disk.list(paths.staging)).map(parseStaged)) {
     // Without a suffix: the staged folder itself.
@@ -44,10 +47,12 @@ export async function removeOrphans(
     if (!(await isOpenWithoutNote(name, round))) continue;
     const changedMs = (await tryLstat(join(paths.outbox, file)))?.mtimeMs;
     if (changedMs === undefined || (await readDiskClock(rounds)) - changedMs <= ORPHANED_MS) continue;
-    // No stage has the token "", so these are all stages of the round.
-    if ((await rounds.otherStages({ name, round, token: "" })).length > 0) continue;
-    await tryUnlink(disk, join(paths.outbox, file));
+    if (!(await hasStage(name, round))) await tryUnlink(disk, join(paths.outbox, file));
   }
+  await rounds.placing.claims.clear(async (owner) => {
+    const { name, round } = parseRoundKey(owner);
+    return (await isOpenWithoutNote(name, round)) && !(await hasStage(name, round));
+  });
 }
 
 async function revokeOld(rounds: Rounds, stages: readonly StageId[], afterMs: number): Promise<void> {

@@ -188,6 +188,8 @@ export class FileLedger {
     const [key, name] = [keyOf(record), nameOf(record)];
     // If the journal has this end already, only a note that was written late is left to remove.
     if (!this.#settled.has(key)) {
+      // Whatever an earlier round has kept of it.
+      if (isUnwanted(record) && record.round > 1) await this.stages.quarantine.clear(name, record.round);
       this.#watermark.put(name, record.round);
       await new Promise<void>((resolve) => this.#journal.add(record, resolve));
     }

@@ -23,6 +23,8 @@ interface EventFacts {
   "transfer-stuck": { record: TransferRecord; fault: Fault };
   /** Another attempt, or an operator, ended the round. */
   "transfer-lost": { record: TransferRecord };
+  /** This process works on it no longer: it stops, or has stood still, and another one may work on it. */
+  "transfer-left": { record: TransferRecord };
   /** An operator has seen that the transfer is gone. */
   "transfer-acknowledged": { record: TransferRecord };
   /** Emitted once for each transfer that is open on the day before it expires. */

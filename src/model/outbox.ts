@@ -33,6 +33,11 @@ const Shape = v.object({
   how: v.optional(v.picklist(["taken", "acknowledged"])),
   /** The folder is not ours to remove: it was changed, or we removed it before. */
   isForeign: Flag,
+  /**
+   * From when the folder is kept, if the clock was wrong at its delivery or pick-up: the first look with a right clock. Empty
+   * until then.
+   */
+  keptFrom: Text,
   /** When the folder was first found to be kept long enough. */
   foundOld: v.optional(v.object({ atMs: v.number(), uptimeMs: v.number() })),
   /** We are removing a folder that was not picked up. If it is missing later, we removed it: no consumer took it. */

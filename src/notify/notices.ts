@@ -85,7 +85,7 @@ type Begun = Pick<NoticeChange, "begin">;
 /** A transfer, as the journal stores a change of it. */
 const NotedTransferShape = v.pick(RecordShape, [
   ...(["mailbox", "trackingId", "sender", "state", "reason", "message", "output", "expires"] as const),
-  ...(["needsPerson", "acknowledged"] as const),
+  ...(["needsPerson", "acknowledged", "round"] as const),
 ]);
 const LineShape = v.object({ ...NotedTransferShape.entries, at: v.pipe(v.string(), v.isoTimestamp()) });
 
@@ -117,13 +117,18 @@ export function changeOfRecord(record: NotedTransfer, atMs: number): NoticeChang
 }
 
 function changedBy(record: NotedTransfer, atMs: number): Changed {
-  const { state, acknowledged } = record;
-  const [open, quarantined, gone] = [openKeys(record), keyOf("quarantined", record), keyOf("gone", record)];
+  const { state, acknowledged, round } = record;
+  const [open, gone] = [openKeys(record), keyOf("gone", record)];
+  const quarantined = quarantinedKey({ ...record, round: round - 1 });
   const begin = (kind: NoticeKind) => ({ begin: [ofTransfer(kind, record, atMs)] });
   if (waitsForPassword(record)) return begin("password");
   if (waitsForPerson(record)) return begin(isHeld(record) ? "held" : "refused");
   if (state === "downloading") return { end: [quarantined] };
-  if (state === "quarantined") return { end: open, ...begin("quarantined") };
+  if (state === "quarantined")
+    return {
+      end: [...open, quarantined],
+      begin: [{ ...ofTransfer("quarantined", record, atMs), key: quarantinedKey(record) }],
+    };
   if (state === "delivered") return { end: [...open, quarantined, gone, "disk"] };
   if (state !== "gone") return {};
   if (acknowledged) return { end: [...open, quarantined, gone] };
@@ -298,6 +303,12 @@ function entriesKey(mailbox: string): string {
 function keyOf(kind: NoticeKind, { mailbox, trackingId }: TransferKey): string {
   const text = [kind, canonicalAddress(mailbox), trackingId].join("\0");
   return hash("sha256", text, "base64url").slice(0, 16);
+}
+
+/** One for each round: a process whose disk was full adds late to its journal what came before the end of a round. */
+function quarantinedKey(record: TransferKey & { readonly round: number }): string {
+  const key = keyOf("quarantined", record);
+  return record.round === 1 ? key : `${key}-${record.round}`;
 }
 
 /** Two keys, so that a hand-off that was reported as failing is reported once more when it is given up. */

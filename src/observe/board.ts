@@ -188,10 +188,12 @@ export class Board {
       this.#transfers.progressed(record, doneBytes, totalBytes),
     "transfer-acknowledged": ({ record }) => this.#transfers.forget(record),
     "transfer-lost": ({ record }) => this.#transfers.forget(record),
+    "transfer-left": ({ record }) => this.#transfers.keep(record, false),
     "poll-succeeded": (event) => this.#mailboxes.polled(event),
     "poll-recovered": ({ mailbox }) => this.#mailboxes.recovered(mailbox),
     "poll-failed": (event) => this.#mailboxes.failed(event),
     "service-rests": (event) => this.#mailboxes.rests(event),
+    ready: () => this.#mailboxes.forgetRests(),
     "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
       if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
     },

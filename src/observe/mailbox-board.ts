@@ -97,6 +97,11 @@ export class MailboxBoard {
     else this.#rests.set(service, { ...rest, since, untilMs: monotonicMs() + rest.forMs });
   }
 
+  /** The queue was opened anew, after the loss of a disk, and says again which services rest. */
+  forgetRests(): void {
+    this.#rests.clear();
+  }
+
   /** Entries of the list cannot be used, so transfers may be missed. */
   rejected(name: string, entries: number, { message, advice }: Fault): void {
     const count = entries === 1 ? "An entry" : `${entries} entries`;

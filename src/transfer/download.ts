@@ -235,6 +235,7 @@ export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
     case "stuck":
       return retryStuck(run, outcome.fault);
     case "stopped":
+      tools.emit({ type: "transfer-left", record: run.record });
       return DONE;
     case "wait":
       // `outcomeOf` has decided whether a fault is a wait for the disk.
@@ -261,12 +262,10 @@ export async function conclude(run: Run, outcome: Outcome): Promise<Next> {
 /** Ends the round as `gone`. Throws `ROUND_LOST`. */
 async function endWithout(run: Run, gone: Outcome & { kind: "gone" }): Promise<void> {
   const { ledger } = run.tools;
-  const { reason, message, isLeftOut } = gone;
+  const { reason, message } = gone;
   const end = run.recordIn("gone", { reason, message });
   if (!(await ledger.end(end))) throw new Fault("ROUND_LOST", { detail: end.trackingId });
   run.noteEnd(end);
-  // The configuration leaves the transfer out, whatever an earlier round has kept of it.
-  if (isLeftOut) await ledger.clearQuarantine(end);
   // Recovery removes what the disk keeps.
   await run.dropStage().catch(() => {});
 }

@@ -20,7 +20,7 @@ export async function askRoutes(run: Run, facts: RouteFacts): Promise<Outcome | 
   }
   if (decision.action === "ignore") {
     const message = `${describe(decision, "leaves it out")} inlet retry downloads it nevertheless.`;
-    return { kind: "gone", reason: IGNORED, message, isLeftOut: true };
+    return { kind: "gone", reason: IGNORED, message };
   }
   const message = `${describe(decision, "holds it")} Deliver it with inlet release, or drop it with inlet discard.`;
   const held = { reason: HELD, message, needsPerson: true, heldBy: fingerprintOf(routing, unpackOf(run)) };

@@ -80,12 +80,11 @@ export type Outcome =
       readonly next: Next;
     }
   | { readonly kind: "quarantine"; readonly fault: Fault }
-  /** The round ends without content. `isLeftOut`: the configuration says so, not the service. */
+  /** The round ends without content. */
   | {
       readonly kind: "gone";
       readonly reason: string;
       readonly message: string;
-      readonly isLeftOut?: boolean;
     }
   | { readonly kind: "delivered" }
   /** Another attempt, or an operator, has ended the round. */

@@ -29,7 +29,13 @@ export class People {
   /** A consumer takes each delivery in the moment in which it appears. */
   isGreedy = false;
   readonly #world: World;
-  #backup: { readonly atMs: number; readonly folders: ReadonlyMap<string, Snapshot> } | undefined;
+  #backup:
+    | {
+        readonly atMs: number;
+        readonly spent: ReadonlyMap<string, number>;
+        readonly folders: ReadonlyMap<string, Snapshot>;
+      }
+    | undefined;
 
   constructor(world: World) {
     this.#world = world;
@@ -154,9 +160,10 @@ export class People {
   }
 
   #acknowledge({ acknowledged }: Delivered, folders: readonly string[], name: string): void {
-    if (folders.length > 0) acknowledged.add(name);
     for (const folder of folders) {
+      // A full disk refuses it.
       this.#world.disk.open(`${folder}/${name}`, "a", 0o644, CONSUMER).close();
+      acknowledged.add(name);
     }
   }
 
@@ -260,6 +267,7 @@ export class People {
     const there = ["/data", STATE, work].filter((path) => disk.tryGet(path) !== undefined);
     this.#backup = {
       atMs: schedule.nowMs,
+      spent: this.#world.requests.recorded,
       folders: new Map(there.map((path) => [path, disk.snapshot(path)])),
     };
   }
@@ -279,6 +287,7 @@ export class People {
       return;
     }
     for (const folder of folders) disk.removeTree(folder);
+    if (folders.includes(work)) this.#world.requests.recordsLost(new Map());
     if (folders.includes(STATE)) disk.prepare(STATE, 0o755, 0);
   }
 
@@ -303,6 +312,7 @@ export class People {
       const snapshot = backup.folders.get(folder);
       if (snapshot !== undefined) this.#world.disk.restore(folder, snapshot);
     }
+    if (what !== "state") this.#world.requests.recordsLost(backup.spent);
     if (what === "both" || what === "all") this.#excuseSince(backup.atMs, what === "all");
   }
 

@@ -62,6 +62,31 @@ test.each([
   expect(existsSync(folder)).toBe(true);
 });
 
+test.each([
+  ["not picked up", NOT_PICKED_UP],
+  ["picked up", PICKED_UP],
+] as const)(
+  "a folder that was %s while the clock was years behind is kept from when it is right again",
+  async (_, task) => {
+    const bench = await openBench(task);
+    bench.machine.jumpMs(-3_650 * DAY_MS);
+    bench.isClockRight = false;
+    const at = { delivered: new Date(bench.machine.nowMs).toISOString() };
+    const { folder } = await bench.deliver("t1", { acknowledgement: "DONE", at });
+    if (task === PICKED_UP) await writeFile(join(folder, "DONE"), "");
+    await bench.scan();
+    bench.machine.jumpMs(3_650 * DAY_MS);
+    bench.isClockRight = true;
+    const keepMs = task === PICKED_UP ? PICKED_UP.keep.pickedUpMs : NOT_PICKED_UP.keep.notPickedUpMs;
+    await bench.scan();
+    await scanAfter(bench, keepMs - 1);
+    await scanAfter(bench, DAY_MS);
+    expect(existsSync(folder)).toBe(true);
+    await scanAfter(bench, DAY_MS);
+    expect(existsSync(folder)).toBe(false);
+  },
+);
+
 test("a clock that jumps a year ahead at every scan removes none, however often", async () => {
   const bench = await openBench(NOT_PICKED_UP);
   const { folder } = await bench.deliver("t1");

@@ -127,6 +127,46 @@ test("I7 nothing silent: a delivery is in the journal only once its folder is in
   expect(await look()).toHaveLength(1);
 });
 
+test("a name is claimed no longer once nothing is known of its open round: a crash has taken the note, and a recovery the stage", async () => {
+  const folder = await makeFolder();
+  const ledger = await ledgerIn(folder);
+  const [noted, staged, lost] = ["noted", "staged", "lost"].map((trackingId) => makeRecord({ trackingId }));
+  for (const record of [noted, staged, lost] as TransferRecord[]) {
+    const id = { name: ledger.nameOf(record), round: 1 };
+    expect(await ledger.placements.claim(id, [`m/${record.trackingId}`], record)).toBe(true);
+  }
+  await ledger.discover(noted as TransferRecord);
+  const stage = await ledger.stages.openStage(staged as TransferRecord);
+  await ledger.stages.closeStage(stage);
+  const { names } = ledgerPaths(join(folder, ".inlet"));
+  const owners = async () =>
+    (await Promise.all((await readdir(names)).map((it) => readdir(join(names, it))))).flat();
+  expect(await ledger.recover(() => expect.unreachable())).toEqual([]);
+  expect((await owners()).map((owner) => owner.split(".")[0]).toSorted()).toEqual(["noted", "staged"]);
+});
+
+test("what is left out leaves nothing in quarantine, though the disk fails or the process is killed right after its end", async () => {
+  const folder = await makeFolder();
+  let isBroken = true;
+  const disk = diskAround(async (name, run) => {
+    if (isBroken && name === "removeTree") throw Object.assign(new Error("broken"), { code: "EIO" });
+    return run();
+  });
+  const ledger = await ledgerIn(folder, { disk });
+  const { quarantine } = ledger.stages;
+  await ledger.end(makeRecord({ state: "quarantined" }));
+  await mkdir(quarantine.folderOf(ledger.nameOf(makeRecord()), 1), { recursive: true });
+  const open = makeRecord({ round: 2 });
+  await ledger.begin(open, "retry", "w");
+  expect(await ledger.end({ ...open, state: "gone", reason: "ignored" })).toBe(true);
+  await ledger.flush();
+  expect(await quarantine.list()).toHaveLength(1);
+  isBroken = false;
+  await ledger.recover(() => expect.unreachable());
+  await ledger.flush();
+  expect(await quarantine.list()).toEqual([]);
+});
+
 describe("retention", () => {
   const rules = { ledgerMs: 90 * DAY_MS, historyMs: 30 * DAY_MS, isListed: () => false };
 

@@ -64,7 +64,9 @@ const REPORTS = {
     "full a, lost a, stuck a → handoff, disk, queue; ended a → handoff over, queue over; delivered → disk over",
   "no end of a full disk that is full again": "full a → disk; ended a →; full b, delivered →",
   "a quarantine, and a new one":
-    "quarantined → quarantined t1; quarantined →; downloading, quarantined → quarantined t1",
+    "quarantined → quarantined t1; quarantined →; downloading/2, quarantined/2 → quarantined t1",
+  "a quarantine, though a process with a full disk adds late to its journal what came before it":
+    "quarantined, discovered, downloading → quarantined t1; downloading, quarantined →",
   "a password that is needed, and then the quarantine":
     "waiting password → password t1; waiting password →; quarantined → quarantined t1",
   "a trouble that comes back after its mailbox was not polled":
@@ -376,7 +378,8 @@ function lineOf(facts: Partial<TransferRecord>, at = "1970-01-01T00:00:00.001Z")
 
 function change(state: ChannelState, trackingId: string, to: State, reason?: string): void {
   const facts = reason === "refused" ? { reason: "retry", needsPerson: true } : { reason };
-  apply(state, lineOf({ trackingId, state: to, ...facts }));
+  const [name, round = "1"] = to.split("/");
+  apply(state, lineOf({ trackingId, state: name as State, round: Number(round), ...facts }));
 }
 
 function handoffFailed(step: "command" | "webhook", willRetry: boolean): DaemonEvent {

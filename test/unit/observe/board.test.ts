@@ -80,6 +80,17 @@ test("the board shows transfers of other processes from the disk, without counti
   expect(idsOf()).toEqual([[], ["ours"], ["theirs"]]);
 });
 
+test("I7 nothing silent: a download that is left to another process is shown as the disk says, also after its end", () => {
+  change({ state: "downloading" });
+  const ended = makeRecord({ state: "quarantined" });
+  board.learn([ended]);
+  expect(idsOf()).toEqual([[], ["t1"], []]);
+  board.listener({ type: "transfer-left", record: makeRecord({ state: "downloading" }) });
+  expect(idsOf()).toEqual([[], [], ["t1"]]);
+  board.learn([ended]);
+  expect(idsOf()).toEqual([["t1"], [], []]);
+});
+
 test("I8 bounded: the board counts more transfers than it shows, and many waits for passwords do not hide other kinds", () => {
   const soon = new Date(START_MS + HOUR_MS).toISOString();
   for (let at = 0; at < 6_000; at++) {
@@ -230,6 +241,10 @@ test("I7 nothing silent: a service that rests is shown with its reason and end, 
   ]);
   expect([...board.promisedPolls(() => undefined)]).toMatchObject([{ isExplained: true }]);
   rests(undefined);
+  expect(shown()).toEqual([]);
+  // The disk is lost, and with its queue the daemon forgets who rests.
+  rests({ isAsked: false, isProbed: true, forMs: 60_000 });
+  board.listener({ type: "ready" });
   expect(shown()).toEqual([]);
 });
 

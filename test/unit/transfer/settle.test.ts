@@ -81,6 +81,12 @@ test.each([
   },
 );
 
+test("I7 nothing silent: an attempt whose job was given to another process says that it has left the transfer", async () => {
+  const { run, events } = await setUp();
+  expect(await settle(run, new Fault("STOPPED"))).toEqual({ kind: "done" });
+  expect(events).toEqual(["left t1"]);
+});
+
 async function settle(run: Run, fault: Fault): Promise<Next> {
   return conclude(run, await outcomeOf(run, fault));
 }
@@ -102,6 +108,7 @@ async function setUp({ attempts = 1 } = {}) {
     stuck: new Set(),
     emit: listenTo({
       "transfer-lost": ({ record }) => events.push(`lost ${record.trackingId}`),
+      "transfer-left": ({ record }) => events.push(`left ${record.trackingId}`),
       "transfer-stuck": ({ fault }) => events.push(fault.code),
     }),
   } as unknown as TransferTools;

@@ -3,7 +3,7 @@
  * in simulated worlds, always the same. `npm run explore` looks at others.
  */
 import { describe, expect, test } from "vitest";
-import { type Happening, happeningsOf, makePlan, type Plan } from "../../world/plan/plan.ts";
+import { makePlan } from "../../world/plan/plan.ts";
 import { runPlan } from "../../world/run.ts";
 
 /** Seeds. Three of four worlds are small. */
@@ -11,15 +11,6 @@ const FIRST = 1;
 const COUNT = 600;
 const SHARDS = 12;
 const EVERY_DAY = 4;
-
-/**
- * What the program does not bear yet: where a process of a fleet pauses, it may go on showing what another one has settled. In
- * these worlds, `npm run explore` finds faults that are known.
- */
-function isBorne(plan: Plan): boolean {
-  const isPause = (what: Happening) => what.kind === "freeze" || (what.kind === "when" && what.pauseMs > 0);
-  return !plan.site.isShared || !happeningsOf(plan).some(isPause);
-}
 
 describe("no invariant breaks", () => {
   const shards = Array.from({ length: SHARDS }, (_, shard) => shard);
@@ -32,15 +23,10 @@ describe("no invariant breaks", () => {
 
 async function expectNoFailure(shard: number): Promise<void> {
   const failures: string[] = [];
-  let worlds = 0;
   for (let seed = FIRST + shard; seed < FIRST + COUNT; seed += SHARDS) {
-    const plan = makePlan(seed);
-    if (!isBorne(plan)) continue;
-    worlds++;
-    const { violations } = await runPlan(plan);
+    const { violations } = await runPlan(makePlan(seed));
     failures.push(...violations.map((text) => `seed ${seed}: ${text}`));
   }
   // To see what happened: npm run explore -- --seed SEED --worlds 1
   expect(failures).toEqual([]);
-  expect(worlds).toBeGreaterThan(COUNT / SHARDS / 3);
 }

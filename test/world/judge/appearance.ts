@@ -10,6 +10,8 @@ import type { Delivered, Observer } from "./observer.ts";
 import { CLAIM, CONSUMER, endOf, isInInbox, isSynced, resolveInbox, STAGED } from "./paths.ts";
 
 const MINUTE_MS = 60_000;
+/** A clock that differs from the services' by more is known to be wrong. */
+const UNNOTICED_MS = 60 * MINUTE_MS;
 
 export class Appearance {
   readonly #observer: Observer;
@@ -54,10 +56,11 @@ export class Appearance {
     const delivery = this.#observer.deliveries.findLast(({ paths }) => paths.includes(path));
     if (delivery === undefined) return;
     delivery.paths.splice(delivery.paths.indexOf(path), 1);
-    const { identity, trackingId, atMs, of } = delivery;
+    const { identity, trackingId, atMs, of, clockErrorMs } = delivery;
     if (identity === undefined) return;
-    // A clock that was wrong for a moment is no reason.
-    const ageMs = this.#nowMs - atMs + 1_000;
+    // A clock that was wrong for a moment is no reason, unless the error is too small to be noticed.
+    const errorMs = Math.abs(clockErrorMs);
+    const ageMs = this.#nowMs - atMs + 1_000 + (errorMs <= UNNOTICED_MS ? errorMs : 0);
     const isAllowed = this.#observer.sitesSince(this.#nowMs - 5 * MINUTE_MS).some((site) => {
       const { keep } = handoffFor(site, of.address, identity) ?? {};
       return (
@@ -225,7 +228,10 @@ export class Appearance {
     for (const claim of entry.entries.values()) this.#claimants.set(claim, machine());
   }
 
-  /** A claim is removed: by its process, or because its round has ended and no part of it is left in its stage. */
+  /**
+   * A claim is removed: by its process, because its round has ended and no part of it is left in its stage, or because no attempt
+   * with a stage is left that could end the round.
+   */
   released(path: string, entry: AnyEntry): void {
     const [, owner, name = "", , round] = CLAIM.exec(path) ?? [];
     if (owner === undefined || this.#claimants.get(entry) === machine()) return;
@@ -237,8 +243,9 @@ export class Appearance {
     // Without a placement, a power cut may have brought back files beside the stage that are of no use.
     const folders = placement === undefined ? [staged] : [staged, `${staged}.beside`];
     const isLeft = folders.some((each) => disk.tryGet(each) !== undefined);
-    if (text === undefined || isLeft)
-      this.#observer.violate(`the claim of ${owner} is removed, and it is not placed`);
+    const isOpen =
+      text === undefined && disk.names(`${root}/.inlet/staging`).some((each) => each.startsWith(`${owner}~`));
+    if (isOpen || isLeft) this.#observer.violate(`the claim of ${owner} is removed, and it is not placed`);
   }
 
   get #nowMs(): number {

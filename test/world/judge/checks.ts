@@ -10,6 +10,8 @@ import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
 import { parseTorn } from "./paths.ts";
 
 const MINUTE_MS = 60_000;
+/** What is of no use any longer is removed within this time. */
+const SWEEP_MS = 6 * MINUTE_MS;
 
 /** How a transfer that needs a person is notified of. */
 const NOTICE_OF: Readonly<Record<string, string>> = {
@@ -73,7 +75,7 @@ function* checkTransfers(world: World, known: Known, status: Status): Iterable<s
 }
 
 /** As the service counts. A delivery to one recipient begins the count of the others anew. */
-function* checkWrong({ observer, transfers }: World, { transfer }: Received): Iterable<string> {
+function* checkWrong({ observer, requests, transfers }: World, { transfer }: Received): Iterable<string> {
   const { trackingId, wrong, recipients } = transfer;
   const budget = Math.max(...observer.timeline.map(({ site }) => site.passwordAttempts ?? 2));
   const grants = observer.orders.filter(
@@ -81,7 +83,8 @@ function* checkWrong({ observer, transfers }: World, { transfer }: Received): It
   ).length;
   const hasTwin = transfers.some((each) => each !== transfer && each.trackingId === trackingId);
   const wasDelivered = observer.deliveries.some((each) => each.trackingId === trackingId);
-  const allowed = (budget + grants) * (wasDelivered ? recipients.length : 1);
+  const known = (budget + grants) * (wasDelivered ? recipients.length : 1);
+  const allowed = known + requests.forgottenOn(trackingId);
   if (wrong > allowed && !hasTwin)
     yield `I3: ${trackingId} got ${wrong} wrong passwords, and ${allowed} are allowed`;
 }
@@ -405,7 +408,11 @@ function* checkLeftOvers(
   for (const { path, entry } of disk.walk(`${STATE}/passwords`)) {
     const [, trackingId = ""] = /([^/]+)$/.exec(path) ?? [];
     const mine = records.filter((record) => record.trackingId === trackingId);
-    const isNeeded = mine.length === 0 || mine.some(({ state }) => state === "waiting");
+    // The next sweep removes it.
+    const isFreshEnd = (record: TransferRecord) =>
+      (observer.ends.get(observer.keyOf(record))?.atMs ?? 0) > schedule.nowMs - SWEEP_MS;
+    const isNeeded =
+      mine.length === 0 || mine.some((record) => record.state === "waiting" || isFreshEnd(record));
     if (entry.kind === "file" && !isNeeded) yield `left: ${path}`;
   }
 }

@@ -105,6 +105,7 @@ export class Decisions {
       round,
       token,
       atMs: this.#nowMs,
+      clockErrorMs: this.#world.wallOffsetMs,
       identity: identities.size === 1 ? [...identities][0] : undefined,
       owners: { command: owners("command"), webhook: owners("webhook") },
       record,
@@ -128,16 +129,19 @@ export class Decisions {
 
   /** What each configuration says, with and without the names in archives. */
   #findRulings({ record, of, sites }: Ended): Ruling[] {
-    const { key, address, transfer } = of;
-    // Some archives may have been left as they are, and rules are asked with the names in the others.
-    const ways = this.#packed.has(key) ? [transfer, withoutMembers(transfer)] : [transfer];
+    const { address } = of;
     return sites.flatMap((site) =>
-      ways.map((way) => {
+      this.#waysOf(of).map((way) => {
         const { route, action } = decide(site, address, way, isAllowed(record));
         const inbox = route?.inbox ?? boxOf(site, address)?.inbox ?? site.inbox;
         return { site, route, action, inbox };
       }),
     );
+  }
+
+  /** Some archives may have been left as they are, and rules are asked with the names in the others. */
+  #waysOf({ key, transfer }: Received): readonly SentTransfer[] {
+    return this.#packed.has(key) ? [transfer, withoutMembers(transfer)] : [transfer];
   }
 
   /** Those that deliver it to where its record says. There is one. */
@@ -203,8 +207,10 @@ export class Decisions {
   #checkFolder({ record, sites, of, trackingId }: Delivered): void {
     const folder = record.folder ?? "";
     const { address, transfer } = of;
-    const isRight = sites.some((site) => {
-      const { route } = decide(site, address, transfer, true);
+    const rulings = sites.flatMap((site) =>
+      this.#waysOf(of).map((way) => ({ site, ...decide(site, address, way, true) })),
+    );
+    const isRight = rulings.some(({ site, route }) => {
       const layout = route?.layout ?? site.layout ?? "{mailbox}/{sender}/{trackingId}";
       const isInFolder = handoffOf(site, address, route).deliver === "files";
       const path = layout
@@ -217,8 +223,7 @@ export class Decisions {
       );
     });
     const isCommon =
-      transfer.sender.isWellFormed() &&
-      sites.every((site) => decide(site, address, transfer, true).route?.layout === undefined);
+      transfer.sender.isWellFormed() && rulings.every(({ route }) => route?.layout === undefined);
     if (!isRight && isCommon) this.#observer.violate(`${trackingId} is delivered to the folder ${folder}`);
   }
 

@@ -37,6 +37,8 @@ export interface Delivered {
   readonly round: number;
   readonly token: string;
   readonly atMs: number;
+  /** How far the clock was ahead. */
+  readonly clockErrorMs: number;
   /** The rule that decided; `undefined` if that is not certain. */
   readonly identity: string | undefined;
   /** Who may have configured its command and its webhook. */

@@ -13,6 +13,8 @@ class Attempts {
   readonly refusedMs = new Map<string, number>();
   /** Refused, or with an unknown verdict. */
   spent = 0;
+  /** As many of these nobody can know of: their records are lost. */
+  forgotten = 0;
   /** A verdict is unknown to a process that may not know that its password was accepted before. */
   isDoubtful = false;
   /** On their way. */
@@ -125,7 +127,7 @@ export class Requests {
   #learnVerdict(attempts: Attempts, request: Request, password: string): void {
     const { trackingId = "", transferId = "", process, service, answered, verdict } = request;
     const isOwn = answered === "own";
-    const wasSpent = attempts.spent > 0;
+    const wasSpent = attempts.spent > attempts.forgotten;
     if (!isOwn) attempts.isDoubtful = true;
     if (verdict === "locked" && isOwn) {
       const seconds = request.retryAfter === undefined ? 0 : Number(request.retryAfter);
@@ -163,7 +165,18 @@ export class Requests {
   /** What was spent before a delivery counts no longer. */
   delivered(trackingId: string): void {
     const attempts = this.#attempts.get(trackingId);
-    if (attempts !== undefined) attempts.spent = 0;
+    if (attempts !== undefined) Object.assign(attempts, { spent: 0, forgotten: 0 });
+  }
+
+  /** As many attempts as records tell of, by tracking-id. */
+  get recorded(): ReadonlyMap<string, number> {
+    return new Map(Array.from(this.#attempts, ([id, { spent, forgotten }]) => [id, spent - forgotten]));
+  }
+
+  /** The records are those of an earlier moment, or of none. */
+  recordsLost(earlier: ReadonlyMap<string, number>): void {
+    for (const [id, attempts] of this.#attempts)
+      attempts.forgotten = Math.max(0, attempts.spent - (earlier.get(id) ?? 0));
   }
 
   hasRefusedMessage({ trackingId }: { readonly trackingId: string }): boolean {
@@ -178,6 +191,11 @@ export class Requests {
     return spent > 0 || isDoubtful || isLastPerhaps;
   }
 
+  /** How many attempts nobody can know of. */
+  forgottenOn(trackingId: string): number {
+    return this.#attempts.get(trackingId)?.forgotten ?? 0;
+  }
+
   /** How often the list of an address was asked for since then, page by page. */
   listsSince(address: string, ms: number): number {
     return this.#lists.filter((each) => each.atMs >= ms && each.address.toLowerCase() === address).length;
@@ -190,8 +208,9 @@ export class Requests {
     const isGrant = (order: { act: string; record: { trackingId: string } }) =>
       order.act === "grant" && order.record.trackingId === trackingId;
     const allowed = budget + observer.orders.filter(isGrant).length;
-    if (attempts.spent > allowed)
-      this.#violate(`I3: ${attempts.spent} attempts were spent on ${trackingId}, and ${allowed} are allowed`);
+    const spent = attempts.spent - attempts.forgotten;
+    if (spent > allowed)
+      this.#violate(`I3: ${spent} attempts were spent on ${trackingId}, and ${allowed} are allowed`);
   }
 
   #attemptsOf(trackingId: string): Attempts {
