@@ -214,6 +214,8 @@ export async function keepBoardFresh(
     if (isShared || recalledMs === undefined) await recallGone();
     await expected.refresh();
   };
+  // After the loss of a disk.
+  board.forgetRests();
   // Times of earlier deliveries, only to be shown.
   board.recall(await readDeliveries(settings.work).catch(() => []), []);
   // The timer repeats it, and a failing disk is reported elsewhere.

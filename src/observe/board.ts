@@ -87,6 +87,11 @@ export class Board {
     this.#changed();
   }
 
+  /** The queue is new, and will say which services rest. */
+  forgetRests(): void {
+    this.#mailboxes.forgetRests();
+  }
+
   /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */
   recall(deliveries: readonly Delivery[], gone: readonly TransferRecord[]): void {
     const isNew = ({ mailbox, trackingId, at }: Delivery) =>
@@ -193,7 +198,6 @@ export class Board {
     "poll-recovered": ({ mailbox }) => this.#mailboxes.recovered(mailbox),
     "poll-failed": (event) => this.#mailboxes.failed(event),
     "service-rests": (event) => this.#mailboxes.rests(event),
-    ready: () => this.#mailboxes.forgetRests(),
     "entries-rejected": ({ mailbox, entries, reasons: [first] }) => {
       if (first !== undefined) this.#mailboxes.rejected(mailbox, entries, first);
     },

@@ -97,7 +97,7 @@ export class MailboxBoard {
     else this.#rests.set(service, { ...rest, since, untilMs: monotonicMs() + rest.forMs });
   }
 
-  /** The queue was opened anew, after the loss of a disk, and says again which services rest. */
+  /** See `Board.forgetRests`. */
   forgetRests(): void {
     this.#rests.clear();
   }

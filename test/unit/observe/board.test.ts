@@ -242,9 +242,8 @@ test("I7 nothing silent: a service that rests is shown with its reason and end, 
   expect([...board.promisedPolls(() => undefined)]).toMatchObject([{ isExplained: true }]);
   rests(undefined);
   expect(shown()).toEqual([]);
-  // The disk is lost, and with its queue the daemon forgets who rests.
   rests({ isAsked: false, isProbed: true, forMs: 60_000 });
-  board.listener({ type: "ready" });
+  board.forgetRests();
   expect(shown()).toEqual([]);
 });
 
