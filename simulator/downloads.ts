@@ -90,6 +90,9 @@ function openTransfer(call: Call, { transfers, guard, settings }: World): Opened
   const state = transfers.stateOf(opened.transfer);
   // Only the request that deletes a transfer is answered with 410.
   if (state !== "Active") throw new ServiceError("noSuchEntity");
+  const { unsupported } = opened.transfer.plan;
+  if (unsupported === "QUICK") throw new ServiceError("quickNotSupported");
+  if (unsupported === "eID") throw new ServiceError("eidNotSupported");
   guard.check(opened, password);
   return opened;
 }

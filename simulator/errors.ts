@@ -26,7 +26,8 @@ const SERVICE_ERRORS = {
   wrongType: { status: 415, text: "The body has another type" },
   tooManyRequests: { status: 429, errorCode: 2007, text: "Too many requests" },
   serverFault: { status: 500, errorCode: 5000, text: "The server failed" },
-  notSupported: { status: 501, errorCode: 5001, text: "This is not supported" },
+  quickNotSupported: { status: 501, errorCode: 5001, text: "Unsupported operation: QUICK" },
+  eidNotSupported: { status: 501, errorCode: 5002, text: "Unsupported operation: eID" },
 } as const satisfies Record<string, ErrorMeaning>;
 
 export type ServiceErrorName = keyof typeof SERVICE_ERRORS;

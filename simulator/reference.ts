@@ -44,6 +44,7 @@ A transfer. Only from, to and files are required:
   password        (derived from the seed)
   passwordMode    "GENERATED" "MANUAL" or "NONE"
   securityMode    such as "QUICK" ("ONE_TIME_PASSWORD")
+  unsupported     "QUICK" or "eID": every request for it is answered with 501
   messageRow      the row of the message in the checksums file: "text" (with the checksum
                   of its text), "eml" (of the EML) or "wrong" (no row)
   trackingId      (derived from seed and time)

@@ -122,6 +122,8 @@ const transferPlan = v.pipe(
     passwordMode: optional(v.picklist(["GENERATED", "MANUAL", "NONE"])),
     /** Default `ONE_TIME_PASSWORD`. In any other mode the password is the agreed key. */
     securityMode: optional(text),
+    /** Every request for it is answered 501, with 5001 for `QUICK` and 5002 for `eID`, whatever the password. */
+    unsupported: optional(v.picklist(["QUICK", "eID"])),
     /** The message's row in the checksums file: of its text, of the EML, or with a wrong checksum. Default: no row. */
     messageRow: optional(v.picklist(["text", "eml", "wrong"])),
     /** Default: derived from seed and time, in the usual form. */

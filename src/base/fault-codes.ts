@@ -116,6 +116,8 @@ export const FAULT_CODES = {
       "The password is empty, or not one line of text. Supply the password again, as one line of UTF-8 text.",
     SECURITY_MODE:
       "Inlet sends no password by itself to a transfer with this security mode. Ask the sender how to open it. If that takes a password, supply it; otherwise download it in a browser, then discard it here.",
+    BROWSER_ONLY:
+      "The service opens this transfer only in a browser, because of how its sender has protected it. Open it in a browser, then discard it here: neither a password nor a retry helps.",
     MODE_UNKNOWN:
       "The service does not name the security mode of this transfer, though it has named those of others. No password is sent by itself. A proxy may have removed the mode: ask the service's administrator. If such transfers take the passwords of rules, set service.rulesWithoutMode: true; if not, set it to false, and supply a password for each.",
     TRANSFER_LOCKED:

@@ -6,7 +6,7 @@ import { clearInterval, setInterval } from "../base/timers.ts";
 import { demandProtected } from "../inbox/exposure.ts";
 import { listOrders } from "../ledger/orders.ts";
 import type { Ledger } from "../ledger/port.ts";
-import type { TransferRecord } from "../model/record.ts";
+import { BROWSER, type TransferRecord } from "../model/record.ts";
 import { type MailboxId, mailboxIdOf } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { Parts } from "./parts.ts";
@@ -96,7 +96,9 @@ export async function forgetUnusedPasswords(
     ordered ??= await readOrdered();
     unfinished ??= await Array.fromAsync(ledger.open(() => (isAnyDamaged = true)));
     const isFor = (name: string) => mailbox === undefined || mailboxIdOf(mailbox) === mailboxIdOf(name);
-    const isOpen = unfinished.some((it) => it.trackingId === trackingId && isFor(it.mailbox));
+    const isOpen = unfinished.some(
+      (it) => it.trackingId === trackingId && it.reason !== BROWSER && isFor(it.mailbox),
+    );
     if (isAnyDamaged || isOpen || ordered.has(trackingId)) return false;
     // That of a mailbox that is no longer configured goes too.
     for (const name of mailbox === undefined ? mailboxes.keys() : [mailbox]) {

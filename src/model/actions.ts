@@ -1,6 +1,7 @@
 /** What can be done with a transfer: decided here, for the status, the story, the console and the commands alike. */
 import { ACTIONS, type Action, type CommandOptions, commandFor, type TransferAct } from "./order.ts";
 import {
+  BROWSER,
   hasEnded,
   IGNORED,
   isDelivered,
@@ -40,8 +41,8 @@ export function objectionTo(action: Action, facts: Facts, isHandedOver = true): 
 }
 
 /**
- * The acts that apply, the most helpful first. Without its mailbox, a transfer can only be discarded. Where a password is
- * missing, a retry does not help.
+ * The acts that apply, the most helpful first. Without its mailbox, a transfer can only be discarded. Where a password or a
+ * browser is needed, a retry does not help.
  */
 export function actionsFor(
   facts: Facts,
@@ -52,8 +53,10 @@ export function actionsFor(
     (action) =>
       (isConfigured || action === "discard") && objectionTo(action, facts, isHandedOver) === undefined,
   );
+  const others = possible.filter((action) => action !== "retry");
+  if (facts.reason === BROWSER) return others;
   if (!waitsForPassword(facts) || !isConfigured) return possible;
-  return [isExhausted ? "grant" : "password", ...possible.filter((action) => action !== "retry")];
+  return [isExhausted ? "grant" : "password", ...others];
 }
 
 export function commandOf(act: TransferAct, trackingId: string, options: CommandOptions = {}): string {

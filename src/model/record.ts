@@ -92,8 +92,8 @@ export const RecordShape = v.object({
   /** Counted from 1. */
   round: v.pipe(v.number(), v.integer(), v.minValue(1)),
   /**
-   * Why it waits (`password`, `mode`, `no-mode`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`, `held`,
-   * `doubt`), was quarantined (a fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
+   * Why it waits (`password`, `mode`, `no-mode`, `browser`, `locked`, `disk`, `retry`, `quiet`, `large`, `slow`, `check`,
+   * `held`, `doubt`), was quarantined (a fault's code), or is gone (the service's state, `not_listed`, `discarded` or `ignored`).
    */
   reason: Text,
   /** What happened, and what to do. */
@@ -197,6 +197,9 @@ export const MODE = "mode";
 /** The reason of a transfer whose security mode is unknown. A person answers once for its service, not for each. */
 export const NO_MODE = "no-mode";
 
+/** The reason of a transfer that the service opens only in a browser: neither a password nor a retry helps. */
+export const BROWSER = "browser";
+
 /** The reason of a transfer that may have been delivered before, because records are missing: an operator decides. */
 export const DOUBT = "doubt";
 
@@ -225,6 +228,11 @@ export function isHeld({ state, reason }: Reasoned): boolean {
 /** It may have been delivered before, and no operator has decided yet. */
 export function isDoubtful({ state, reason, wanted }: Reasoned & Pick<TransferRecord, "wanted">): boolean {
   return state === "waiting" && reason === DOUBT && wanted !== true;
+}
+
+/** It opens only in a browser, and no operator has ordered a retry. */
+export function isForBrowser({ state, reason, wanted }: Reasoned & Pick<TransferRecord, "wanted">): boolean {
+  return state === "waiting" && reason === BROWSER && wanted !== true;
 }
 
 /** It waits, and goes on only after a person has acted. */

@@ -2,7 +2,7 @@
 import * as v from "valibot";
 import { formatCount } from "../base/phrases.ts";
 import { TRANSFER_ACTS } from "./order.ts";
-import { DOUBT, HELD, MODE, NO_MODE, QUIET, STATES } from "./record.ts";
+import { BROWSER, DOUBT, HELD, MODE, NO_MODE, QUIET, STATES } from "./record.ts";
 
 export const STATUS_VERSION = 1;
 
@@ -241,6 +241,7 @@ const REASONS: Readonly<Record<string, string>> = {
   password: "needs a password",
   [MODE]: "needs a person: its security mode",
   [NO_MODE]: "its security mode is unknown",
+  [BROWSER]: "opens only in a browser",
   handoff: "delivered, but the hand-off failed",
   "not-picked-up": "delivered, but not picked up",
   changed: "delivered, and changed in the inbox since",

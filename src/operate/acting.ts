@@ -7,7 +7,7 @@ import { peekLedger } from "../ledger/peek.ts";
 import { NO_PASSWORD } from "../model/attempts.ts";
 import { mailboxOf, serviceIdOf } from "../model/mailbox.ts";
 import type { Actor, TransferAct } from "../model/order.ts";
-import { MODE, NO_MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
+import { BROWSER, MODE, NO_MODE, type TransferKey, type TransferRecord } from "../model/record.ts";
 import type { ActResult } from "../model/views.ts";
 import {
   type ActObjection,
@@ -133,7 +133,8 @@ type SetResult = (key: TransferKey, result: Result) => void;
 /** Whether the password has opened a transfer, for whichever of its mailboxes. */
 export function isOpenedBy(results: readonly ActResult[]): boolean {
   return results.some(({ state, reason, result }) => {
-    const isLocked = state === "waiting" && ["password", MODE, NO_MODE, "locked"].includes(reason ?? "");
+    const isLocked =
+      state === "waiting" && ["password", MODE, NO_MODE, BROWSER, "locked"].includes(reason ?? "");
     return result !== "refused" && result !== "pending" && !isLocked;
   });
 }

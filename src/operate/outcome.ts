@@ -7,6 +7,7 @@ import { peekLedger } from "../ledger/peek.ts";
 import { mailboxOf } from "../model/mailbox.ts";
 import type { TransferAct } from "../model/order.ts";
 import {
+  BROWSER,
   DISCARDED,
   hasEnded,
   isDelivered,
@@ -81,7 +82,7 @@ async function verdictOn(
 ): Promise<string | undefined> {
   if (record === undefined || password === undefined) return undefined;
   if (isDelivered(record)) return "The password was accepted.";
-  if (!isSettled && record.attempts === before.attempts) return undefined;
+  if (record.reason === BROWSER || (!isSettled && record.attempts === before.attempts)) return undefined;
   if (await isRefused(record, await spentOn(tools, record), password)) return "The password was refused.";
   const isKept = dropped !== undefined && (await readDrop(dropped))?.password.reveal() === password.reveal();
   if (isKept) return "The password is kept until its outcome is known.";

@@ -8,6 +8,7 @@ import { staysEnded } from "../mailbox/take-up.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
 import { formatLayout } from "../model/names.ts";
 import {
+  BROWSER,
   expiryOf,
   hasEnded,
   isHeld,
@@ -125,6 +126,7 @@ function whyItWaits(
     if (open.heldBy === fingerprintOf(routing, unpack)) return { plan: "hold", because };
   }
   if (open.wanted) return undefined;
+  if (open.reason === BROWSER) return { plan: "wait", because };
   const expiresMs = expiryOf({ expires: expires ?? open.expires });
   const quietMs = open.complete === undefined ? quietUntil(mailbox.quiet, expiresMs, nowMs) : undefined;
   if (quietMs !== undefined) return { plan: "wait", because: "quiet hours" };

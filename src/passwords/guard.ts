@@ -4,7 +4,7 @@ import type { Secret } from "../base/secret.ts";
 import { NO_PASSWORD, type SpentAttempts } from "../model/attempts.ts";
 import type { PasswordRule } from "../model/mailbox.ts";
 import { commandFor } from "../model/order.ts";
-import { hasEnded, modeOf, type TransferRecord } from "../model/record.ts";
+import { BROWSER, hasEnded, modeOf, type TransferRecord } from "../model/record.ts";
 import { takesAnyPassword } from "../model/transfer.ts";
 import { type Candidate, type CandidateQuery, findCandidates } from "./candidates.ts";
 import { pathOfDrop, pathsOfDrops } from "./stored.ts";
@@ -101,6 +101,7 @@ export async function objectionToSupply(
   const impossible = (detail: string): Objection => ({ kind: "impossible", detail });
   const isComplete = state === "delivering" || record.complete !== undefined;
   if (hasEnded(record) || isComplete) return impossible(`it is ${state}, and needs no password`);
+  if (record.reason === BROWSER) return impossible("the service opens it only in a browser");
   if (password.reveal() === "") return impossible("no password was given");
   if (pathOfDrop("", trackingId) === undefined) {
     return impossible("its tracking-id cannot be the name of a file: use a rule");

@@ -179,10 +179,11 @@ const REFUSED = Symbol("refused");
  */
 async function attempt<Value>(
   search: Search & ProofRequest<Value>,
-  { password, source }: Candidate,
+  candidate: Candidate,
   slot: TakenSlot | undefined,
   signal: AbortSignal,
 ): Promise<Value | typeof REFUSED> {
+  const { password, source } = candidate;
   const { proven, breaker, unwritten, locks, record } = search;
   const key = keyOf(search);
   try {
@@ -198,6 +199,7 @@ async function attempt<Value>(
       if (error.code === "TRANSFER_LOCKED" && error.answeredBy === "service")
         locks.add(search, monotonicMs(), error.retryAfterMs);
       if (await costsNothing(error, slot)) await slot?.giveBack();
+      if (error.code === "BROWSER_ONLY") await forget(search, candidate);
       throw error;
     }
     proven.delete(key);
@@ -317,7 +319,7 @@ async function whyUnusable(search: Search): Promise<"unusable" | "ambiguous" | u
   return undefined;
 }
 
-/** Removes the file of a password that the service has refused. */
+/** Removes the file of a password that the service has refused, or that can open nothing. */
 async function forget(search: Search, { source, password, path }: Candidate): Promise<void> {
   if (source === "kept") await forgetKept(search.state, keptKey(search));
   if (path !== undefined) await clearDropOf(path, password);

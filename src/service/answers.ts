@@ -24,9 +24,10 @@ const BY_ERROR_CODE: Readonly<Record<number, FaultCode>> = {
   3010: "POLICY_REFUSED",
   3011: "POLICY_REFUSED",
   5000: "SERVER_FAULT",
-  5001: "NOT_SUPPORTED",
-  5002: "NOT_SUPPORTED",
 };
+
+/** Of a transfer, in answers to requests for it: `QUICK`, and proof by an ID provider. */
+const MODES_NOT_SUPPORTED: readonly number[] = [5001, 5002];
 
 /** For answers without an error number, from a proxy or an unknown version of the service. */
 const BY_STATUS: Readonly<Record<number, FaultCode>> = {
@@ -97,6 +98,7 @@ export function kindOfAnswer(status: number): AnswerKind {
 export interface Refusal {
   /** The requested thing, in words. */
   readonly what: string;
+  readonly isForTransfer: boolean;
   readonly status: number;
   readonly body: string;
   readonly retryAfter: string | undefined;
@@ -110,7 +112,8 @@ export function faultOfRefusal(refusal: Refusal, nowMs: number, clean: (text: st
   const message = parsed.success ? parsed.output.errorMessage : "";
   const text = typeof message === "string" ? clean(message) : "";
   const facts = [`HTTP ${status}`, errorCode && `error ${errorCode}`, text && `"${text}"`].filter(Boolean);
-  return new Fault(codeOfRefusal(status, errorCode), {
+  const isByMode = refusal.isForTransfer && MODES_NOT_SUPPORTED.includes(errorCode ?? 0);
+  return new Fault(isByMode ? "BROWSER_ONLY" : codeOfRefusal(status, errorCode), {
     detail: `${refusal.what}: ${facts.join(", ")}`,
     answeredBy: parsed.success ? "service" : "intermediary",
     retryAfterMs: parseRetryAfter(refusal.retryAfter, nowMs),

@@ -19,6 +19,9 @@ export const POLLING_MINOR_VERSION = 12;
 /** The oldest minor version that is known to have all other operations. */
 const OLDEST_MINOR_VERSION = 7;
 
+/** The first segment of every path of a transfer. */
+const TRANSFERS = "transfers";
+
 const MAX_ERROR_BYTES = 64 * 1024;
 const LONGEST_ERROR_TEXT = 200;
 const MAX_REDIRECTS = 3;
@@ -125,7 +128,7 @@ export function openHttp(options: HttpOptions) {
     finish: (answer: Answer) => Value | Promise<Value>,
   ): Promise<Value> => {
     const [room, transfer = "", part] = call.path;
-    if (room !== "transfers") return askOnce(call, signal, undefined, finish);
+    if (room !== TRANSFERS) return askOnce(call, signal, undefined, finish);
     let place: Place | undefined;
     try {
       place = await gate.enter(transfer, `${call.path.length} ${part}`, signal);
@@ -325,7 +328,8 @@ async function readRefusal(answer: Answer, options: HttpOptions, call: Call): Pr
   // The body only adds details: a failure to read it must not replace the refusal.
   const body = await readText(answer, MAX_ERROR_BYTES, call.what).catch(() => "");
   const retryAfter = headerOf(answer, "retry-after");
-  const refusal = { what: call.what, status: answer.statusCode, body, retryAfter };
+  const isForTransfer = call.path[0] === TRANSFERS;
+  const refusal = { what: call.what, isForTransfer, status: answer.statusCode, body, retryAfter };
   // A time in `Retry-After` is one of the service's clock.
   return faultOfRefusal(refusal, dateOf(answer) || systemClock.now(), clean);
 }

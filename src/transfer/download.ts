@@ -10,6 +10,7 @@ import {
   expiryOf,
   hasEnded,
   isDoubtful,
+  isForBrowser,
   QUIET,
   type TransferKey,
   type TransferRecord,
@@ -88,7 +89,7 @@ async function putOffMs(run: Run): Promise<number | "idle" | undefined> {
   const { tools, source, record, key } = run;
   const isComplete = record.complete !== undefined;
   if (record.vanished && !isComplete) return undefined;
-  if (isStillHeld(run) || isDoubtful(record)) return "idle";
+  if (isStillHeld(run) || isDoubtful(record) || isForBrowser(record)) return "idle";
   const nowMs = tools.clock.now();
   const quietMs = quietUntil(source.mailbox.quiet, expiryOf(record), nowMs);
   if (quietMs !== undefined && !record.wanted && !isComplete) {
@@ -207,10 +208,11 @@ async function findContents(run: Run): Promise<Step<Proven>> {
   return opened.kind === "continue" ? goOn(await fetchContents(run, opened.value)) : opened;
 }
 
-/** What follows if the transfer is gone. If it is not, a lock, or a pause that the service asked for, still applies. */
+/** What follows if the transfer is gone. If it is not, what it waits for still applies. */
 async function askVanished(run: Run): Promise<Outcome | undefined> {
   const gone = await askState(run);
   if (gone !== undefined) return gone;
+  if (isForBrowser(run.record)) return { kind: "wait", next: DONE };
   const leftMs = run.record.wanted ? undefined : waitLeftMs(run.record, run.tools.clock.now());
   return leftMs === undefined ? undefined : { kind: "wait", next: { kind: "again", afterMs: leftMs } };
 }

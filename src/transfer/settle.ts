@@ -7,8 +7,8 @@ import type { FaultCode } from "../base/fault-codes.ts";
 import { describeFault, Fault, isOfDisk, isRestAsked } from "../base/faults.ts";
 import { beginWait } from "../base/waits.ts";
 import { MIN_LOCK_MS } from "../model/attempts.ts";
-import type { Next } from "../model/job.ts";
-import { LOCKED, type TransferRecord, waitIdOf, withoutMissing } from "../model/record.ts";
+import { DONE, type Next } from "../model/job.ts";
+import { BROWSER, LOCKED, type TransferRecord, waitIdOf, withoutMissing } from "../model/record.ts";
 import { TRANSFER_STATES } from "../model/transfer.ts";
 import type { Outcome, Run, TransferTools } from "./run.ts";
 
@@ -75,6 +75,10 @@ async function judge(run: Run, fault: Fault): Promise<Outcome> {
     });
     if (gone !== undefined) return gone;
   } else if (fault.verdict === "quarantine") return { kind: "quarantine", fault };
+  if (fault.code === "BROWSER_ONLY") {
+    const facts = { reason: BROWSER, message: describeFault(fault), code: fault.code, needsPerson: true };
+    return { kind: "wait", facts, fault, next: DONE };
+  }
   if (isOfDisk(fault)) return wait(run, "disk", fault, patience.diskMs);
   if (fault.code === "ONE_AT_A_TIME") return wait(run, "large", fault, patience.slowMs);
   if (fault.code === "GAVE_WAY") return wait(run, "slow", fault, patience.slowMs);

@@ -1,5 +1,5 @@
 /** Security modes, states and message rows, as real services have them. */
-import { readFile, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Misbehaviour, Scenario, TransferPlan } from "../../simulator/scenario.ts";
@@ -11,7 +11,7 @@ import { readApi } from "../support/api.ts";
 import { callCommand } from "../support/command.ts";
 import { runOnce, startDaemon } from "../support/daemon.ts";
 import { install } from "../support/installation.ts";
-import { openBehind, openMailbox, openTransfer } from "../support/one-mailbox.ts";
+import { openBehind, openMailbox, openTransfer, order, startAndDeliver } from "../support/one-mailbox.ts";
 import { transferPlan } from "../support/service.ts";
 import { PASSWORD, pageSettings } from "../support/settings.ts";
 
@@ -227,6 +227,52 @@ describe("I3 no burnt transfers: a mode that no list gives is unknown", () => {
     const { folder = "" } = (await runOnce(settings)).changes.at(-1) ?? {};
     const manifest = JSON.parse(await readFile(join(settings.inbox, folder, "transfer.json"), "utf8"));
     expect(manifest).toMatchObject({ trackingId: "t1", message: "present" });
+  });
+});
+
+describe("I3 no burnt transfers: a transfer that the service opens only in a browser", () => {
+  const waiting = { state: "waiting", reason: "browser", code: "BROWSER_ONLY", needsPerson: true };
+
+  test.each<readonly [unsupported: "QUICK" | "eID", plan: Partial<TransferPlan>]>([
+    ["QUICK", {}],
+    ["eID", { passwordMode: "NONE" }],
+  ])("is asked for once, spends no attempt, and waits for a person: %s", async (unsupported, plan) => {
+    const { simulator, settings } = await openTransfer({ unsupported, ...plan }, {}, BURNS);
+    for (let round = 0; round < 3; round++) await runOnce(settings);
+    expect(simulator.totals().info).toBe(1);
+    expect(await readdir(join(settings.work, "slots"))).toEqual([]);
+    expect((await peekStatus(settings)).attention).toMatchObject([
+      { trackingId: "t1", reason: "browser", actions: ["discard"] },
+    ]);
+    const message = `Unsupported operation: ${unsupported}". Open it in a browser, then discard it here`;
+    const daemon = startDaemon(settings);
+    await order(settings, "retry");
+    await expect.poll(() => daemon.changes.at(-1)).toMatchObject(waiting);
+    expect(daemon.changes.at(-1)?.message).toContain(message);
+    expect(simulator.totals().info).toBe(2);
+  });
+
+  test("a password that is supplied later is refused at once, and one that was supplied is removed", async () => {
+    const plan = { trackingId: "t1", securityMode: "QUICK", unsupported: "QUICK" } as const;
+    const { config, simulator, state } = await install({ ...BURNS, transfers: [transferPlan(plan)] });
+    const inlet = (...args: string[]) => callCommand([...args, "--config", config]);
+    await inlet("once");
+    const file = `${config}.password`;
+    await writeFile(file, PASSWORD);
+    const supply = () => inlet("password", "t1", "--password-file", file);
+    await supply();
+    await inlet("once");
+    expect(simulator.totals().info).toBe(1);
+    await expect(supply()).rejects.toThrow("the service opens it only in a browser");
+    expect(await readdir(join(state, "passwords"))).toEqual([]);
+    expect(await readdir(join(state, "accepted"))).toEqual([]);
+    expect((await inlet("show", "t1")).stdout).toContain("waiting (browser)");
+  });
+
+  test("another 501 is no statement about the transfer, and is retried", async () => {
+    const faults = [{ on: "info", does: { kind: "error", status: 501, errorCode: 5003 } }] as const;
+    const { settings } = await openTransfer({}, {}, { faults: [...faults] });
+    await startAndDeliver(settings, { retryMs: 20 });
   });
 });
 

@@ -321,11 +321,7 @@ export class World implements Ground {
   #isQuiet(): boolean {
     const { disk, work } = this;
     const notes = disk.names(`${work}/notes`).map((name) => disk.text(`${work}/notes/${name}`) ?? "");
-    // A person sees it, although it is still asked for from time to time.
-    const isUnsupported = (text: string) => text.includes('"NOT_SUPPORTED"');
-    const isOpen = notes.some(
-      (text) => (text.includes('"until":"') || !text.includes('"waiting"')) && !isUnsupported(text),
-    );
+    const isOpen = notes.some((text) => text.includes('"until":"') || !text.includes('"waiting"'));
     const hasSteps = disk.names(`${work}/outbox`).some((name) => name.endsWith(".json"));
     // Beside other processes, temporary files stay for an hour.
     const temporary = this.#site.isShared ? [] : ["new"];

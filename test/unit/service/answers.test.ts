@@ -21,8 +21,9 @@ describe("a refusal becomes a fault", () => {
     [410, 2006, "TRANSFER_DELETED", "fatal"],
     [429, 2007, "RATE_LIMITED", "wait"],
     [500, 5000, "SERVER_FAULT", "retry"],
-    [501, 5001, "NOT_SUPPORTED", "fatal"],
-    [501, 5002, "NOT_SUPPORTED", "fatal"],
+    [501, 5001, "BROWSER_ONLY", "wait"],
+    [501, 5002, "BROWSER_ONLY", "wait"],
+    [501, 5003, "NOT_SUPPORTED", "fatal"],
     [406, 9999, "NOT_ACCEPTABLE", "fatal"],
     [409, 9999, "CONFLICT", "retry"],
     [422, 9999, "BAD_REQUEST", "fatal"],
@@ -109,5 +110,5 @@ describe("a broken connection becomes a fault", () => {
 });
 
 function refuse(status: number, body: string, retryAfter?: string) {
-  return faultOfRefusal({ what: "it", status, body, retryAfter }, NOW, (text) => text);
+  return faultOfRefusal({ what: "it", isForTransfer: true, status, body, retryAfter }, NOW, (text) => text);
 }

@@ -276,7 +276,7 @@ describe("a transfer", () => {
     const transfer = transferOf({ securityMode: "QUICK" });
     const { run, requests } = makeScene({ transfers: [transfer] });
     const opened = await run((client, signal) => client.information(accessOf(transfer), signal));
-    expect(opened).toMatchObject({ code: "NOT_SUPPORTED" });
+    expect(opened).toMatchObject({ code: "BROWSER_ONLY" });
     expect(requests).toMatchObject([{ verdict: "unsupported", status: 501, errorCode: 5001 }]);
     expect(transfer.wrong).toBe(0);
   });

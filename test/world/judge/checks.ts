@@ -134,8 +134,8 @@ function* checkState(
   const isLocked =
     reason === "locked" &&
     [...transfer.lockedUntilMs.values()].some((ms) => ms > world.schedule.nowMs - 60 * 60_000);
-  // A person sees that no password helps.
-  const isUnsupported = transfer.securityMode !== undefined && record.needsPerson === true;
+
+  const isUnsupported = transfer.securityMode !== undefined && reason === "browser";
   if (state === "waiting" && !waitsForPerson && isListed && !isBlocked && !isLocked && !isUnsupported) {
     yield `I7: ${what} waits (${reason}: ${record.message}), and nothing is in its way`;
   }

@@ -19,6 +19,8 @@ class Attempts {
   isDoubtful = false;
   /** On their way. */
   readonly open = new Set<Request>();
+  /** When a process got to know that only a browser opens it, by transfer-id. */
+  readonly unsupportedMs = new Map<string, number>();
   /** By transfer-id. */
   readonly locks = new Map<string, { readonly knownMs: number; readonly untilMs: number }>();
 }
@@ -66,6 +68,7 @@ export class Requests {
     if (trackingId === undefined || transfer === undefined) return;
     const attempts = this.#attemptsOf(trackingId);
     this.#checkLock(attempts, request);
+    this.#checkBrowser(attempts, request);
     this.#checkEnd(request);
     if (operation === "file" || operation === "zip") this.#checkSize(transfer, request);
     if (request.password !== undefined) this.#checkAttempt(attempts, transfer, request, request.password);
@@ -129,6 +132,7 @@ export class Requests {
     const isOwn = answered === "own";
     const wasSpent = attempts.spent > attempts.forgotten;
     if (!isOwn) attempts.isDoubtful = true;
+    if (verdict === "unsupported" && isOwn) attempts.unsupportedMs.set(transferId, this.#nowMs);
     if (verdict === "locked" && isOwn) {
       const seconds = request.retryAfter === undefined ? 0 : Number(request.retryAfter);
       const untilMs = this.#nowMs + Math.min(Math.max(seconds * SECOND_MS, LEAST_LOCK_MS), LONGEST_LOCK_MS);
@@ -251,9 +255,23 @@ export class Requests {
   }
 
   /** A lock is the service's own time: nobody asks before it is over, unless a person wants that. */
-  #checkLock({ locks }: Attempts, { trackingId, transferId, atMs }: Request): void {
+  #checkLock({ locks }: Attempts, request: Request): void {
+    const { trackingId, transferId, atMs } = request;
     const { knownMs = 0, untilMs = 0 } = locks.get(transferId ?? "") ?? {};
     if (atMs >= untilMs - 2 * SECOND_MS || atMs <= knownMs + 2 * SECOND_MS) return;
+    if (!this.#isWantedSince(request, knownMs))
+      this.#violate(`I3: ${trackingId} is locked, and was asked for before its time`);
+  }
+
+  /** What only a browser opens is left alone, unless a person wants something else. */
+  #checkBrowser({ unsupportedMs }: Attempts, request: Request): void {
+    const knownMs = unsupportedMs.get(request.transferId ?? "") ?? Number.POSITIVE_INFINITY;
+    if (request.atMs > knownMs + 2 * SECOND_MS && !this.#isWantedSince(request, knownMs))
+      this.#violate(`I3: ${request.trackingId} opens only in a browser, and was asked for again`);
+  }
+
+  /** Whether a person may have ordered a request, or supplied its password, or nobody may know what the service said. */
+  #isWantedSince({ trackingId }: Request, knownMs: number): boolean {
     const { observer, calm } = this.#world;
     const isWanted = observer.orders.some(
       (order) => order.record.trackingId === trackingId && order.atMs >= knownMs - SECOND_MS,
@@ -261,8 +279,7 @@ export class Requests {
     const isSupplied = observer.supplies.some(
       (each) => each.record.trackingId === trackingId && each.atMs >= knownMs - TAKEN_UP_MS,
     );
-    if (!isWanted && !isSupplied && !calm.wasDisturbed(knownMs - RECORD_MS))
-      this.#violate(`I3: ${trackingId} is locked, and was asked for before its time`);
+    return isWanted || isSupplied || calm.wasDisturbed(knownMs - RECORD_MS);
   }
 
   /** Nothing is asked for once a round has ended, and no other has begun. */
