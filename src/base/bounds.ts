@@ -50,7 +50,7 @@ export const MAIL_ANSWER_BYTES = 64 * KIB;
 
 /** Connections that wait in the kernel until the console takes them. With more, clients try again after a second or two. */
 export const MAX_QUEUED_CONNECTIONS = 4_096;
-/** Connections that have not sent the whole head of a request. A new one replaces the oldest, of its own address first. */
+/** Connections that have not sent the whole head of a request, or wait for their turn. A new one replaces the oldest, of its own address first. */
 export const MAX_SILENT_CONNECTIONS = 1_024;
 /** Requests at once, except probes and event streams. A new one replaces one whose client has kept us waiting longest. */
 export const MAX_REQUESTS = 200;

@@ -1,6 +1,6 @@
 /** Keeps the console reachable, and its memory small, whatever its clients do. */
-import type { Server, ServerResponse } from "node:http";
-import { isIPv6, type Socket } from "node:net";
+import type { Server as HttpServer, ServerResponse } from "node:http";
+import { isIPv6, type Server, type Socket } from "node:net";
 import {
   MAX_OPEN_REQUESTS,
   MAX_REQUESTS,
@@ -59,21 +59,33 @@ export async function inTurn<Result>(gone: AbortSignal, work: () => Result): Pro
   return await result;
 }
 
-/** The requests under way. Each has a connection of its own: a client could send many on one, and read no answer. */
+const PROBE = /^(GET|HEAD) \/(healthz|readyz)[ ?]/;
+const PROBE_BYTES = 16;
+
+/**
+ * The connections and requests under way. Each request has a connection of its own: a client could send many on one, and read no answer.
+ * A connection costs little before it gets a parser. It gets one in its turn, or at once for a probe, so that a flood delays no probe.
+ */
 export class Callers {
-  /** Connections without the whole head of a request, the oldest first. */
-  readonly #silent = new Set<Socket>();
-  /** Requests that have a place, the oldest first. */
-  readonly #placed = new Set<ServerResponse>();
+  /** Connections without the whole head of a request, and since when, the oldest first. */
+  readonly #silent = new Map<Socket, number>();
+  /** Those of them that have sent something, and wait for their turn. */
+  readonly #begun = new Map<Socket, Buffer>();
+  #isTaking = false;
+  /** Requests that have a place, and their peers, the oldest first. */
+  readonly #placed = new Map<ServerResponse, string>();
   /** All requests, also those that need no place, and since when their client has kept us waiting. */
   readonly #open = new Map<ServerResponse, number | undefined>();
+  readonly #http: HttpServer;
   readonly #onLimited: OnLimited;
 
-  constructor(server: Server, onLimited: OnLimited) {
+  /** `http`: does not listen. It gets the connections of `server`. */
+  constructor(server: Server, http: HttpServer, onLimited: OnLimited) {
+    this.#http = http;
     this.#onLimited = onLimited;
-    server.maxRequestsPerSocket = 1;
+    http.maxRequestsPerSocket = 1;
     server.on("connection", (socket: Socket) => this.#connected(socket));
-    server.on("request", ({ socket }, response) => {
+    http.on("request", ({ socket }, response) => {
       // Without this, Node says that it closes the connection, and keeps it for some seconds.
       response.shouldKeepAlive = false;
       this.#silent.delete(socket);
@@ -90,17 +102,23 @@ export class Callers {
     });
   }
 
+  /** Ends all connections. */
+  end(): void {
+    for (const socket of this.#silent.keys()) socket.destroy();
+    for (const response of this.#open.keys()) response.destroy();
+  }
+
   /** Returns false if there is no place. A new request takes the place of one whose client keeps us waiting. */
   tryAdmit(response: ServerResponse): boolean {
     const { remoteAddress } = response.req.socket;
     const peer = peerOf(remoteAddress);
-    const ofPeer = [...this.#placed].filter(({ req }) => peerOf(req.socket.remoteAddress) === peer);
+    const ofPeer = [...this.#placed.keys()].filter((it) => this.#placed.get(it) === peer);
     const isFull = this.#placed.size >= MAX_REQUESTS;
-    const crowd = ofPeer.length >= MAX_REQUESTS_OF_PEER ? ofPeer : isFull ? [...this.#placed] : [];
+    const crowd = ofPeer.length >= MAX_REQUESTS_OF_PEER ? ofPeer : isFull ? [...this.#placed.keys()] : [];
     const slow = crowd.find((it) => waitOf(it) !== undefined);
     if (slow !== undefined) this.#end(slow);
     const isAdmitted = crowd.length === 0 || slow !== undefined;
-    if (isAdmitted) this.#placed.add(response);
+    if (isAdmitted) this.#placed.set(response, peer);
     else this.#onLimited("crowded", remoteAddress);
     return isAdmitted;
   }
@@ -124,14 +142,44 @@ export class Callers {
 
   #connected(socket: Socket): void {
     if (this.#silent.size >= MAX_SILENT_CONNECTIONS) {
-      const oldest = this.#silent.values().take(LOOKED_AT).toArray();
       const peer = peerOf(socket.remoteAddress);
-      const replaced = oldest.find((it) => peerOf(it.remoteAddress) === peer) ?? oldest[0];
+      const isOfPeer = ({ remoteAddress }: Socket) => peerOf(remoteAddress) === peer;
+      const replaced = this.#silent.keys().take(LOOKED_AT).find(isOfPeer) ?? this.#silent.keys().next().value;
       this.#onLimited("silent", replaced?.remoteAddress);
-      if (replaced !== undefined) this.#silent.delete(replaced.destroy());
+      if (replaced !== undefined) this.#forget(replaced.destroy());
     }
-    this.#silent.add(socket);
-    socket.once("close", () => this.#silent.delete(socket));
+    this.#silent.set(socket, monotonicMs());
+    // The client has gone.
+    socket.on("error", () => {}).once("close", () => this.#forget(socket));
+    socket.once("data", (head) => {
+      socket.pause();
+      const isProbe = PROBE.test(head.toString("latin1", 0, PROBE_BYTES));
+      // With its whole head, which most clients send in one piece.
+      if (isProbe && head.includes("\r\n\r\n")) return this.#parse(socket, head);
+      this.#begun.set(socket, head);
+      if (!this.#isTaking) this.#takeNext();
+    });
+  }
+
+  #forget(socket: Socket): void {
+    this.#silent.delete(socket);
+    this.#begun.delete(socket);
+  }
+
+  #takeNext(): void {
+    const [next] = this.#begun;
+    this.#isTaking = next !== undefined;
+    if (next === undefined) return;
+    const startedMs = monotonicMs();
+    this.#begun.delete(next[0]);
+    this.#parse(...next);
+    setTimeout(() => this.#takeNext(), (monotonicMs() - startedMs) * REST_PER_PIECE);
+  }
+
+  #parse(socket: Socket, head: Buffer): void {
+    socket.unshift(head);
+    this.#http.emit("connection", socket);
+    socket.resume();
   }
 
   #endRefused(): void {
@@ -142,6 +190,7 @@ export class Callers {
 
   #look(): void {
     const nowMs = monotonicMs();
+    for (const [socket, sinceMs] of this.#silent) if (nowMs - sinceMs >= REQUEST_MS) socket.destroy();
     for (const [response, sinceMs = nowMs] of this.#open) {
       const wait = waitOf(response);
       this.#open.set(response, wait && sinceMs);

@@ -1,14 +1,17 @@
 /** Makes the HTTP server listen. */
 import { once } from "node:events";
 import { chmod, link, lstat, mkdtemp, rm } from "node:fs/promises";
-import type { Server } from "node:http";
-import { connect } from "node:net";
+import { connect, type Server } from "node:net";
 import { dirname, join } from "node:path";
 import { MAX_QUEUED_CONNECTIONS } from "../base/bounds.ts";
 import { pauseOrAbort } from "../base/timers.ts";
 import { describeListen, type ListenAddress } from "../operate/client.ts";
 
 const RETRY_MS = 30_000;
+
+export interface ConsoleServer extends Server {
+  closeAllConnections(): void;
+}
 
 /** An address, and what is told of it. */
 export interface Door {
@@ -17,26 +20,32 @@ export interface Door {
   /** Of a socket. */
   readonly mode: number;
   opened(address: string): void;
-  /** Called for the first failure only. `address`: missing if none was found. `reason`: the code of the system's error. */
+  /** Called for the first failure, and for the first one after it was open: the file of a socket was removed. `address`: missing if none was found. `reason`: the code of the system's error. */
   failed(error: unknown, reason: string, address?: string): void;
 }
 
 /**
- * Retries if the address is taken, because downloads do not depend on the console. Returns a function that closes the server.
+ * Retries if the address is taken, because downloads do not depend on the console, and makes a socket anew whose file was removed.
+ * Returns a function that closes the server.
  */
-export function startListening(server: Server, door: Door): () => Promise<void> {
+export function startListening(server: ConsoleServer, door: Door): () => Promise<void> {
   const closing = new AbortController();
   let at: ListenAddress | undefined;
   const keepTrying = async () => {
-    for (let isFirst = true; !closing.signal.aborted; isFirst = false) {
+    for (let isFirst = true; !closing.signal.aborted; ) {
       try {
         at = await door.find();
         await listen(server, at, door.mode);
-        return door.opened(describeAddress(server, at));
+        door.opened(describeAddress(server, at));
+        isFirst = true;
+        if ("path" in at) await whileThere(at.path, closing.signal);
+        return;
       } catch (error) {
         if (isFirst) door.failed(error, reasonOf(error), at && describeAddress(server, at));
+        isFirst = false;
       }
-      await pauseOrAbort(RETRY_MS, closing.signal);
+      if (server.listening) server.close();
+      else await pauseOrAbort(RETRY_MS, closing.signal);
     }
   };
   const trying = keepTrying();
@@ -53,7 +62,7 @@ export function startListening(server: Server, door: Door): () => Promise<void> 
   };
 }
 
-async function listen(server: Server, at: ListenAddress, mode: number): Promise<void> {
+async function listen(server: ConsoleServer, at: ListenAddress, mode: number): Promise<void> {
   const backlog = MAX_QUEUED_CONNECTIONS;
   if (!("path" in at)) return void (await once(server.listen({ ...at, backlog }), "listening"));
   await removeIfStale(at.path);
@@ -70,6 +79,16 @@ async function listen(server: Server, at: ListenAddress, mode: number): Promise<
     throw error;
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Resolves when the signal aborts. Throws if the file is removed or replaced. */
+async function whileThere(path: string, signal: AbortSignal): Promise<void> {
+  const { ino } = await lstat(path);
+  for (;;) {
+    await pauseOrAbort(RETRY_MS, signal);
+    if (signal.aborted) return;
+    if ((await lstat(path)).ino !== ino) throw new Error("another file is in its place");
   }
 }
 

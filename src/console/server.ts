@@ -1,15 +1,9 @@
 /** The console and its API over HTTP. Reading is open unless a token is demanded; actions always need one. */
 import { readFile } from "node:fs/promises";
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from "node:http";
-import { isIP } from "node:net";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
+import { isIP, Server } from "node:net";
 import { hostname } from "node:os";
-import { MAX_BODY_BYTES, MAX_SIGN_IN_BYTES, REQUEST_MS } from "../base/bounds.ts";
+import { MAX_BODY_BYTES, MAX_SIGN_IN_BYTES } from "../base/bounds.ts";
 import type { Clock } from "../base/clock.ts";
 import { Coalesced } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
@@ -22,6 +16,7 @@ import { makeApi } from "./api.ts";
 import { Callers, inTurn } from "./callers.ts";
 import { EventStreams } from "./events.ts";
 import { JournalAccess } from "./journal.ts";
+import type { ConsoleServer } from "./listen.ts";
 import { Outcomes } from "./outcomes.ts";
 import { PAGES, showNotice, showPage } from "./pages.ts";
 import type { ConsolePort, ConsoleTools } from "./port.ts";
@@ -54,25 +49,19 @@ const ASSETS = {
 } as const;
 
 const PROBES = ["/healthz", "/readyz"];
-const CHECK_EVERY_MS = 2_000;
 /** What `/readyz` answers is known for so long: it costs more than a visitor may ask for at will. */
 const READINESS_KEPT_MS = 200;
 
-/** Not listening yet. Closing the server ends every connection. */
-export function createConsole(port: ConsolePort, clock: Clock): Server {
+/** Not listening yet. */
+export function createConsole(port: ConsolePort, clock: Clock): ConsoleServer {
   const streams = new EventStreams();
   const changed = () => streams.changed();
   const outcomes = new Outcomes(clock, changed);
-  const server = createServer({
-    headersTimeout: REQUEST_MS,
-    // Later than `Callers`, which reports it.
-    requestTimeout: REQUEST_MS + CHECK_EVERY_MS,
-    connectionsCheckingInterval: CHECK_EVERY_MS,
-  });
-  const callers = new Callers(server, port.onLimited);
+  const [server, http] = [new Server(), createServer()];
+  const callers = new Callers(server, http, port.onLimited);
   const tools = { ...port, clock, journal: new JournalAccess(port), outcomes, streams, callers };
   const routes = routesOf(tools);
-  server.on("request", (_request, response) => {
+  http.on("request", (_request, response) => {
     // The client has gone.
     response.on("error", () => {});
     answer(tools, routes, response)
@@ -89,7 +78,7 @@ export function createConsole(port: ConsolePort, clock: Clock): Server {
     stopWatching();
     streams.close();
   });
-  return server;
+  return Object.assign(server, { closeAllConnections: () => callers.end() });
 }
 
 async function answer(

@@ -1,7 +1,7 @@
 /** What callers of the console can make us spend is bounded, and probes have a place whatever the others do. */
 import { EventEmitter, once } from "node:events";
-import { createServer, request, type Server, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { createServer, type Server as HttpServer, request, type ServerResponse } from "node:http";
+import { type AddressInfo, connect, Server, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   MAX_INTERIM_ANSWERS,
@@ -93,7 +93,7 @@ test("half-sent requests hold no place that another one needs, and none at all w
 
 test("half-sent requests that are refused, and so have no place, are bounded as well", () => {
   const server = createServer();
-  new Callers(server, () => {});
+  new Callers(new Server(), server, () => {});
   const ended: number[] = [];
   for (let at = 0; at < MAX_OPEN_REQUESTS + 2; at++) {
     const req = { complete: at === 0, socket: {} };
@@ -121,6 +121,46 @@ test("probes are answered while every place is taken, and others are told when t
   await expect.poll(async () => (await fetch(`${url}api/status`)).status).toBe(200);
 });
 
+test("a probe is read at once while other requests wait for their turn, so that a flood of them delays no probe", async () => {
+  const read: string[] = [];
+  const { port } = await serve((response) => {
+    read.push(response.req.url ?? "");
+    response.end("x");
+  });
+  // No turn ends.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const ask = (path: string, rest = "\r\n") => {
+    const socket = open(port);
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n${rest}`);
+    return once(socket.resume(), "end");
+  };
+  await ask("/first");
+  const waiting = [ask("/second"), ask("/healthz-not", "\r\n"), ask("/healthz?", "")];
+  for (const path of ["/healthz", "/readyz", "/healthz?a=b"]) await ask(path);
+  expect(read).toEqual(["/first", "/healthz", "/readyz", "/healthz?a=b"]);
+  vi.useRealTimers();
+  expect(waiting).toHaveLength(3);
+});
+
+test("connections that send no request end after 10 s, also while they wait for their turn", async () => {
+  const { port, server } = await serve((response) => void response.end("x"));
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const first = open(port);
+  first.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+  await once(first.resume(), "end");
+  const sockets = ["", "GET / HT", "GET / HTTP/1.1\r\nHost: a\r\n\r\n"].map((text) => {
+    const socket = open(port);
+    socket.write(text);
+    return once(socket.resume(), "close");
+  });
+  const count = () => new Promise((resolve) => server.getConnections((_, found) => resolve(found)));
+  await expect.poll(count).toBe(sockets.length);
+  vi.advanceTimersByTime(10_000);
+  await Promise.all(sockets);
+});
+
 test("event streams have places of their own, and a full house says when to come back", async () => {
   const { url } = await openTestConsole(0);
   const left = new AbortController();
@@ -138,8 +178,8 @@ test("event streams have places of their own, and a full house says when to come
 });
 
 test("a connection is closed with its answer, so that callers who stay pile up none", async () => {
-  const { port, server } = await serve((response) => response.end("x"), []);
-  server.keepAliveTimeout = 3_600_000;
+  const { port, http } = await serve((response) => response.end("x"), []);
+  http.keepAliveTimeout = 3_600_000;
   const socket = open(port);
   socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   await once(socket.resume(), "end");
@@ -278,17 +318,17 @@ test("informational answers of a service without end are a bad answer", async ()
 async function serve(
   handle: (response: ServerResponse) => unknown,
   limits: CallerLimit[] = [],
-): Promise<{ port: number; callers: Callers; server: Server }> {
-  const server = createServer();
-  const callers = new Callers(server, (limit) => limits.push(limit));
-  server.on("request", (_request, response) => void handle(response.on("error", () => {})));
+): Promise<{ port: number; callers: Callers; server: Server; http: HttpServer }> {
+  const [server, http] = [new Server(), createServer()];
+  const callers = new Callers(server, http, (limit) => limits.push(limit));
+  http.on("request", (_request, response) => void handle(response.on("error", () => {})));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => {
-    server.closeAllConnections();
+    callers.end();
     server.close();
   });
-  return { port: (server.address() as AddressInfo).port, callers, server };
+  return { port: (server.address() as AddressInfo).port, callers, server, http };
 }
 
 function open(port: number): Socket {

@@ -67,6 +67,31 @@ test("a file at the address of the socket is left alone, and a server that is cl
   expect([server.listening, await readdir(folder)]).toEqual([false, []]);
 });
 
+test("a socket whose file is removed is reported, and made again within a minute", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const path = join(await makeFolder(), "console.sock");
+  const told: string[] = [];
+  const close = startListening(createServer(), {
+    mode: 0o660,
+    find: async () => ({ path }),
+    opened: () => void told.push("opened"),
+    failed: (_error, reason) => void told.push(reason),
+  });
+  for (const expected of [["opened"], ["opened", "ENOENT", "opened"]]) {
+    await vi.waitFor(() => expect([told, vi.getTimerCount()]).toEqual([expected, 1]));
+    rmSync(path);
+    vi.advanceTimersByTime(30_000);
+  }
+  await vi.waitFor(() => expect(told.filter((it) => it === "opened")).toHaveLength(3));
+  const socket = connect(path);
+  await once(socket, "connect");
+  socket.destroy();
+  expect((await stat(path)).mode & 0o777).toBe(0o660);
+  await close();
+  expect(told.slice(-2)).toEqual(["ENOENT", "opened"]);
+});
+
 test("what another process puts at the address once this one listens no more is left alone", async () => {
   const path = join(await makeFolder(), "console.sock");
   const opened = Promise.withResolvers<void>();
