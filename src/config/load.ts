@@ -87,12 +87,12 @@ export async function loadSettings(options: LoadOptions) {
  */
 export async function loadWhereabouts(
   options: SourceOptions,
-): Promise<Pick<Settings, "sockets" | "work" | "http">> {
+): Promise<Pick<Settings, "sockets" | "inbox" | "work" | "state" | "http">> {
   const { at } = await readSource({ ...options, ignoreSecrets: true }, []);
-  const { inbox, work } = await readFolders(at, undefined);
+  const { inbox, work, state } = await readFolders(at, process.getuid?.());
   const { http } = await readKeys({ http: SCHEMA.properties.http }, at);
   if (at.isRefused("http", "listen")) at.draft.problems.throwIfAny();
-  return { sockets: socketsOf(inbox, options.env), work, http };
+  return { sockets: socketsOf(inbox, options.env), inbox, work, state, http };
 }
 
 /**

@@ -3,24 +3,25 @@
 import { lstat, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { Fault } from "../base/faults.ts";
-import { tryLstat } from "../base/files.ts";
 
 const WRITTEN_BY_OTHERS = 0o022;
 const STICKY = 0o1000;
 
 /**
- * Returns the real path of a file or folder that belongs to root, this user or the owner of `work`, as each folder above it does. Nobody else may write any of these folders, or only with the sticky bit, which protects the entries of
- * others. Throws `SOCKET_UNSAFE`, and the errors of the file system. Looks at `work` only if it must: its disk may not answer.
+ * Returns the real path of a file or folder that belongs to root, this user or one of `others`, as each folder above it does. Nobody else may
+ * write any of these folders, or only with the sticky bit, which protects the entries of others. Throws `SOCKET_UNSAFE`, and the errors
+ * of the file system. Calls `others` only if it must: its disk may not answer.
  */
-export async function proveOwned(path: string, work?: string): Promise<string> {
+export async function proveOwned(
+  path: string,
+  others: () => Promise<readonly number[]> = async () => [],
+): Promise<string> {
   const real = join(await realpath(dirname(path)), basename(path));
   const refuse = (why: string) => Promise.reject(new Fault("SOCKET_UNSAFE", { detail: why }));
   for (let at = real; ; at = dirname(at)) {
     const facts = await lstat(at);
     const isOpen = (facts.mode & WRITTEN_BY_OTHERS) !== 0 && (facts.mode & STICKY) === 0;
-    const isOwn = [0, process.geteuid?.()].includes(facts.uid);
-    // Whoever may write above a missing work folder could make one.
-    const isTrusted = isOwn || (work !== undefined && facts.uid === (await tryLstat(work))?.uid);
+    const isTrusted = [0, process.geteuid?.()].includes(facts.uid) || (await others()).includes(facts.uid);
     if (facts.isSymbolicLink()) await refuse(`${at} is a link`);
     if (!isTrusted) await refuse(`${at} belongs to user ${facts.uid}`);
     if (facts.isDirectory() && isOpen) await refuse(`others may write to ${at}: chmod go-w ${at}`);

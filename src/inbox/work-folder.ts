@@ -11,7 +11,19 @@ import { createHash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { createDurably, exists, makeFolderDurably, replaceDurably, temporaryName } from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
-import { lstat, readdir, rename, rm, stat, statfs, tryReadFile, writeFile } from "../base/files.ts";
+import {
+  lookAt,
+  lookAtLink,
+  lstat,
+  readdir,
+  rename,
+  rm,
+  stat,
+  statfs,
+  tryLstat,
+  tryReadFile,
+  writeFile,
+} from "../base/files.ts";
 import { randomHex } from "../base/random.ts";
 import { readVersion } from "../base/version.ts";
 import { serviceIdOf } from "../model/mailbox.ts";
@@ -181,6 +193,16 @@ export async function rememberWork(served: Served): Promise<void> {
     const isAnswer = name.startsWith(`${basename(memory)}.`) && name.endsWith(ANSWER);
     if (isAnswer) await rm(join(dirname(memory), name), { force: true });
   }
+}
+
+/**
+ * The users whose socket a command takes for the daemon's. Who owns the inbox may replace the work folder, so its owner counts
+ * only where no state folder is known that remembers this inbox. Throws the errors of the disk.
+ */
+export async function findDaemonUsers({ inbox, work, state }: Folders): Promise<readonly number[]> {
+  const memory = await lookAtLink(memoryOf({ inbox, state }));
+  const found = memory === undefined ? [await tryLstat(work)] : [memory, await lookAt(state)];
+  return found.flatMap((facts) => facts?.uid ?? []);
 }
 
 /** The file in the state folder that names the last record of a work folder. */

@@ -10,6 +10,7 @@ import type { HttpSettings, Settings } from "../config/settings.ts";
 import { isPermissionFault } from "../host/permission.ts";
 import { proveOwned } from "../host/socket.ts";
 import { findDaemonSockets } from "../inbox/members.ts";
+import { findDaemonUsers } from "../inbox/work-folder.ts";
 import { type AnswerOf, API, API_SHAPES, type ApiPath, ProblemShape } from "../model/api.ts";
 import { linkTo } from "../model/queries.ts";
 
@@ -21,7 +22,7 @@ const MAX_BYTES = 32 * 1024 ** 2;
 export type ListenAddress = HttpSettings["listen"];
 
 /** Where the daemon of an inbox may be found. */
-export type Whereabouts = Pick<Settings, "sockets" | "work" | "http">;
+export type Whereabouts = Pick<Settings, "sockets" | "inbox" | "work" | "state" | "http">;
 
 export interface Answer {
   readonly status: number;
@@ -37,7 +38,7 @@ export async function findDaemon(at: Whereabouts, user: string, stop: AbortSigna
   let unsafe: Fault | undefined;
   for (const path of [...at.sockets, ...(await findDaemonSockets(at.work)), ...opened]) {
     try {
-      return await connectTo(path, at.work, user, stop);
+      return await connectTo(path, () => findDaemonUsers(at), user, stop);
     } catch (error) {
       const fault = error as Fault;
       if (fault.code === "STOPPED" || (opened.includes(path) && isPermissionFault(fault))) throw fault;
@@ -49,11 +50,16 @@ export async function findDaemon(at: Whereabouts, user: string, stop: AbortSigna
 }
 
 /**
- * The daemon at this socket, which answers. `work`: the folder whose owner may have made the socket. Throws `SOCKET_UNSAFE`,
+ * The daemon at this socket, which answers. `others`: users, besides root and this one, who may have made the socket. Throws `SOCKET_UNSAFE`,
  * `DAEMON_UNREACHABLE` and `STOPPED`.
  */
-export async function connectTo(path: string, work: string, user: string, stop: AbortSignal) {
-  const proven = await proveOwned(path, work).catch((error: unknown) => {
+export async function connectTo(
+  path: string,
+  others: () => Promise<readonly number[]>,
+  user: string,
+  stop: AbortSignal,
+) {
+  const proven = await proveOwned(path, others).catch((error: unknown) => {
     throw error instanceof Fault ? error : new Fault("DAEMON_UNREACHABLE", { detail: path, cause: error });
   });
   const daemon = new DaemonClient(proven, user, stop);

@@ -4,8 +4,10 @@
  */
 import { mapLimit } from "../base/concurrency.ts";
 import { type Disk, systemDisk } from "../base/disk.ts";
+import { lookAt } from "../base/files.ts";
 import type { Settings } from "../config/settings.ts";
 import { findDaemonState } from "../inbox/members.ts";
+import { findDaemonUsers } from "../inbox/work-folder.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
 import { peekLedger } from "../ledger/peek.ts";
 import type { OnDamaged } from "../ledger/port.ts";
@@ -189,6 +191,9 @@ export class Local {
 /** Passwords go to the state folder. Unless the configuration names one, it is that of this inbox's daemon. */
 export async function withDaemonsState<Given extends LocalSettings>(settings: Given): Promise<Given> {
   if (settings.isStateNamed === true) return settings;
+  // A work folder of another user does not say where passwords go.
+  const known = [0, process.geteuid?.(), ...(await findDaemonUsers(settings))];
+  if (!known.includes((await lookAt(settings.work))?.uid)) return settings;
   const state = await findDaemonState(settings.work);
   return state === undefined ? settings : { ...settings, state };
 }

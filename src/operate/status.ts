@@ -3,12 +3,14 @@ import { dirname } from "node:path";
 import * as v from "valibot";
 import { systemClock } from "../base/clock.ts";
 import { asFault, Fault, systemCode } from "../base/faults.ts";
+import { lstat } from "../base/files.ts";
 import { parseAs } from "../base/json.ts";
 import { formatCount } from "../base/phrases.ts";
 import { handoffOf, type Settings } from "../config/settings.ts";
 import { peekHandoffs } from "../handoff/peek.ts";
 import { isPermissionFault } from "../host/permission.ts";
 import { countMembers } from "../inbox/members.ts";
+import { findDaemonUsers } from "../inbox/work-folder.ts";
 import { withKeys } from "../ledger/keys.ts";
 import { listOrders } from "../ledger/orders.ts";
 import { readPauses, withPauses } from "../ledger/pauses.ts";
@@ -48,8 +50,9 @@ export async function readStatus(settings: Settings, signal: AbortSignal): Promi
 
 /** The status of the daemon at this socket, whichever its inbox is; `undefined` without one. */
 export async function askStatus(socket: string, signal: AbortSignal): Promise<Status | undefined> {
-  // The work folder is not known: the owner of the socket's folder stands for its owner.
-  const answer = connectTo(socket, dirname(socket), "", signal).then((it) => it.ask("GET", "/api/status"));
+  // The folders are not known: the owner of the socket's folder stands for the daemon's user.
+  const others = async () => [(await lstat(dirname(socket))).uid];
+  const answer = connectTo(socket, others, "", signal).then((it) => it.ask("GET", "/api/status"));
   // Then no daemon is there.
   return statusIn(await answer.catch(() => undefined));
 }
@@ -78,13 +81,15 @@ const NOT_THERE: readonly string[] = ["ENOENT", "ENOTDIR", "ECONNREFUSED", "EACC
  * a token for `/readyz`, but never for `/healthz`.
  */
 export async function askHealth(
-  { sockets, work, http }: Whereabouts,
+  at: Whereabouts,
   what: "ready" | "alive",
   signal: AbortSignal,
 ): Promise<Health> {
+  const { sockets, http } = at;
   const path = what === "ready" ? "/readyz" : "/healthz";
   for (const socket of sockets) {
-    const asked = connectTo(socket, work, "", signal).then((daemon) => daemon.ask("GET", path));
+    const others = () => findDaemonUsers(at);
+    const asked = connectTo(socket, others, "", signal).then((daemon) => daemon.ask("GET", path));
     const answer = await asked.catch((error: unknown) => asFault(error));
     if (!(answer instanceof Fault)) return healthIn(answer);
     // A daemon that hangs: whatever has its port cannot speak for it.

@@ -1,5 +1,6 @@
 /** The daemon's own socket: where it is, who may use it, and what follows where none can be made. */
-import { chmod, mkdir, readdir, stat, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import { chmod, chown, mkdir, readdir, rename, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -13,7 +14,7 @@ import { transferPlan } from "../support/service.ts";
 import { MAILBOX } from "../support/settings.ts";
 
 const T1 = { transfers: [transferPlan({ trackingId: "t1" })] };
-const DAEMON = 1_000;
+const [DAEMON, CONSUMER] = [1_000, 1_001];
 
 test("is for this user and root alone, in a folder of its own, replaces one that a crash left, and goes with the daemon", async () => {
   const site = await openSite();
@@ -89,6 +90,45 @@ describe("with several users", { tags: ["system"] }, () => {
     await expect.poll(async () => (await status({})).stdout).toContain(`process ${daemon.pid}, `);
     const stranger = await status({ user: 65_534, env });
     expect(stranger).toMatchObject({ exitCode: 5, stderr: expect.stringContaining("belongs to") });
+  });
+});
+
+describe("while the daemon is stopped", { tags: ["system"] }, () => {
+  test("a consumer that owns the inbox, and runs a daemon of its own with another work folder there, is not taken for it", async () => {
+    const site = await openSite({}, { http: { listen: false }, state: undefined });
+    await chmod(site.folder, 0o1777);
+    const root = { STATE_DIRECTORY: site.state };
+    const homeOf = async (user: number) => {
+      const home = join(await makeFolder(), "home");
+      await mkdir(home, { mode: 0o700 });
+      await chmod(dirname(home), 0o755);
+      await chown(home, user, user);
+      return { HOME: home, RUNTIME_DIRECTORY: home, STATE_DIRECTORY: join(home, "state") };
+    };
+    const daemonsHome = { ...(await homeOf(DAEMON)), ...root };
+    await mkdir(site.inbox);
+    for (const path of [site.inbox, site.config]) await chown(path, DAEMON, DAEMON);
+    const started = startProgram(["run", "--config", site.config], { user: DAEMON, env: daemonsHome });
+    started.stdout?.resume();
+    const status = async (...options: string[]) =>
+      (await runProgram(["status", "--config", site.config, ...options], { env: root })).stdout;
+    await expect.poll(() => status()).toContain(`process ${started.pid}, `);
+    started.kill("SIGTERM");
+    await once(started, "exit");
+    await chown(site.inbox, CONSUMER, CONSUMER);
+    await rename(join(site.inbox, ".inlet"), join(site.inbox, ".gone"));
+    const env = await homeOf(CONSUMER);
+    const config = join(env.HOME, "inlet.yaml");
+    await writeFile(config, site.text({ state: undefined }), { mode: 0o600 });
+    await chown(config, CONSUMER, CONSUMER);
+    const taker = startProgram(["run", "--config", config], { user: CONSUMER, env });
+    taker.stdout?.resume();
+    const asked = () => runProgram(["status", "--config", config], { user: CONSUMER, env });
+    await expect.poll(async () => (await asked()).stdout).toContain(`process ${taker.pid}, `);
+    expect(await status()).toContain(`belongs to user ${CONSUMER}`);
+    // Passwords would go to its state folder.
+    const doctor = await runProgram(["doctor", "--config", site.config], { env: root });
+    expect(doctor.stdout).not.toContain(env.STATE_DIRECTORY);
   });
 });
 
