@@ -44,6 +44,8 @@ export class Requests {
   readonly #doubtsMs = new Map<string, number>();
   /** Until when a service has asked a process to rest, and since when, by what was asked for. */
   readonly #rests = new Map<string, { readonly sinceMs: number; readonly untilMs: number }>();
+  /** The same by service, whoever said so to whom. */
+  readonly #restsMs = new Map<number, number>();
   #kills = 0;
   readonly #refusedMessages = new Set<string>();
   /** When checksums of another file were given, and to whom. */
@@ -118,7 +120,7 @@ export class Requests {
     const isGood = answered === "own" && request.status === 200;
     if (isGood && operation === "list")
       this.listedMs.set(`${service} ${request.address?.toLowerCase()}`, this.#nowMs);
-    if (answered === "own" && request.errorCode === 2007) this.#learnRest(request);
+    if (!isGood && request.verdict !== "locked") this.#learnRest(request);
     if (trackingId === undefined) return;
     if (operation === "eml" && !isGood) this.#refusedMessages.add(trackingId);
     const { transferId = "" } = request;
@@ -295,10 +297,13 @@ export class Requests {
   }
 
   /** The service asks for fewer requests: the process begins nothing there before the time is over. */
-  #learnRest({ process, service, operation, retryAfter }: Request): void {
+  #learnRest({ process, service, operation, retryAfter, answered, errorCode }: Request): void {
     const seconds = Number(retryAfter);
     if (!(seconds >= 20) || operation === "token") return;
     const untilMs = this.#nowMs + Math.min(seconds * SECOND_MS, HOUR_MS);
+    this.#restsMs.set(service, Math.max(this.#restsMs.get(service) ?? 0, untilMs));
+    // What a proxy asks for may be kept, and need not be.
+    if (answered !== "own" || errorCode !== 2007) return;
     const area = operation === "list" ? "list" : "information";
     this.#rests.set(`${process.name} ${service} ${area}`, { sinceMs: this.#nowMs, untilMs });
   }
@@ -312,12 +317,9 @@ export class Requests {
     return Math.max(0, ...lasting.map((rest) => this.#nowMs - rest.sinceMs));
   }
 
-  /** Until when a service has asked any process to rest: those of a fleet tell each other. */
+  /** Until when a service, or a proxy, has asked any process to rest: those of a fleet tell each other. */
   restedUntilMs(service: number): number {
-    const rests = [...this.#rests].filter(([key]) =>
-      [`${service} list`, `${service} information`].some((end) => key.endsWith(` ${end}`)),
-    );
-    return Math.max(0, ...rests.map(([, { untilMs }]) => untilMs));
+    return this.#restsMs.get(service) ?? 0;
   }
 
   #checkRest({ process, service, operation, atMs, trackingId = "" }: Request): void {

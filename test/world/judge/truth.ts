@@ -199,7 +199,7 @@ export class Truth {
 
   /** A running daemon takes up each order soon, whatever the others wait for. */
   *#checkOrders(daemon: Daemon): Iterable<string> {
-    const { observer, calm } = this.#world;
+    const { observer, calm, requests } = this.#world;
     for (const { act, atMs, actedMs, record, key, opened } of observer.orders) {
       const of = observer.received.get(record.transferId);
       // A retry of what waits for another attempt is an attempt.
@@ -213,6 +213,7 @@ export class Truth {
           actedMs,
           daemon.startedMs,
           calm.sinceMs(of.transfer.service),
+          requests.restedUntilMs(of.transfer.service),
           daemon.process.frozenUntilMs,
           daemon.appliedMs,
         );
