@@ -33,6 +33,7 @@ route	/	explain which route a transfer takes
 --mailbox	/route/.*	the mailbox, if there are several	:any
 --sender	/route/.*	compare with this sender	:any
 --subject	/route/.*	compare with this subject	:any
+--recipient	/route/.*	compare with this recipient; may be repeated	:any
 --file	/route/.*	compare with a file of this name; may be repeated	:any
 --size	/route/.*	compare with this size of all files together, such as 2MB	:any
 --json	/route/.*	print the comparison as JSON

@@ -21,7 +21,7 @@ export async function asOwnerOf<Value>(folder: string, work: () => Promise<Value
 }
 
 /** Linux limits one variable to 128 KiB. */
-const MAX_VARIABLE_LENGTH = 4_096;
+export const MAX_VARIABLE_LENGTH = 4_096;
 
 /** A text from outside as the value of a variable. Control characters are replaced: scripts would take them for ends of lines. */
 export function variableText(text: string): string {

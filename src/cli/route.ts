@@ -18,6 +18,7 @@ interface RouteOptions extends CommonOptions {
   readonly mailbox?: string;
   readonly sender?: string;
   readonly subject?: string;
+  readonly recipient?: readonly string[];
   readonly file?: readonly string[];
   readonly size?: number;
 }
@@ -34,6 +35,7 @@ export function define(command: Command, run: Runner): void {
     .option("--mailbox <name>", "the mailbox, if there are several")
     .option("--sender <address>", "compare with this sender")
     .option("--subject <text>", "compare with this subject")
+    .option("--recipient <address>", "compare with this recipient; may be repeated", gather)
     .option("--file <name>", "compare with a file of this name; may be repeated", gather)
     .option("--size <size>", "compare with this size of all files together, such as 2MB", size)
     .option("--json", "print the comparison as JSON")
@@ -92,7 +94,7 @@ async function explain(
   return "fine";
 }
 
-const MATCHES = { yes: "yes", no: "no", unknown: "?" } as const;
+const MATCHES = { yes: "yes", no: "no", later: "?", unknown: "?" } as const;
 
 /** As sent and as delivered; `undefined` unless all are known. */
 function namesOf({ contents, moreContents }: Story): string[] | undefined {
@@ -111,6 +113,7 @@ async function describeKnown(
   const facts = {
     sender: options.sender ?? story.sender,
     subject: options.subject ?? story.subject ?? undefined,
+    recipients: recipientsOf(options) ?? story.recipients ?? undefined,
     fileNames: options.file ?? namesOf(story),
     bytes: options.size ?? story.bytes ?? undefined,
   };
@@ -124,7 +127,13 @@ async function describeNew({ env }: Context, options: RouteOptions): Promise<Exp
   const wanted = options.mailbox ?? (mailboxes.length === 1 ? mailboxes[0]?.name : undefined);
   if (wanted === undefined) throw invalid("name a mailbox with --mailbox");
   const mailbox = demandMailbox(mailboxes, wanted);
-  return { mailbox, facts: { sender, subject, fileNames: file, bytes }, story: undefined };
+  const recipients = recipientsOf(options) ?? { to: [mailbox.email], cc: [] };
+  return { mailbox, facts: { sender, subject, recipients, fileNames: file, bytes }, story: undefined };
+}
+
+/** Described by a person: there are no others. */
+function recipientsOf({ recipient: to }: RouteOptions): RouteFacts["recipients"] {
+  return to && { to, cc: [] };
 }
 
 function describeDecision(
@@ -142,6 +151,8 @@ function describeDecision(
   const today = isOver ? "by today's routes: " : "";
   const who = route === undefined ? "no route matches" : `the route ${route.name} decides`;
   const by = `${today}${who}`.replace(/^./, (first) => first.toUpperCase());
+  if (decision.doubt !== undefined)
+    return `Nobody can say whether the route ${decision.doubt} applies: it is held, until you release or discard it.`;
   if (action === "hold") return `${by}: it is held, until you release or discard it.`;
   if (action === "ignore") return `${by}: it is left out.`;
   return `${by}: it is delivered to ${route?.layout ?? layout}.`;

@@ -46,12 +46,16 @@ const FORM = {
       "The sender's address. In all patterns of a route, `*` matches any characters and `?` matches one; case, width, invisible characters, extra blanks and dots at the end are ignored. Of several patterns, one has to match.",
     ),
     subject: key(PATTERNS, "The subject. Some services show it only after the transfer was opened."),
+    recipient: key(
+      PATTERNS,
+      "One address that the transfer was sent to (`to` or `cc`). If the service does not name the recipients, the transfer is held: see [Configuring](configuring.md#route-transfers-by-sender-recipient-subject-file-name-or-size).",
+    ),
     file: key(PATTERNS, "The name of at least one file. Known only after the transfer was opened."),
     minSize: key(SIZE, "The least size of all files together. Known only after the transfer was opened."),
     maxSize: key(SIZE, "The largest size of all files together. Known only after the transfer was opened."),
     action: key(
       ACTION,
-      "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. To hold or ignore transfers without opening them, put the route first, and use only `sender` and `subject`.",
+      "`deliver`: deliver the transfer. `hold`: wait until you release or discard it. `ignore`: do not download it unless you retry it. To hold or ignore transfers without opening them, put the route first, and use only `sender`, `subject` and `recipient`.",
     ),
     inbox: key(PATH, "Replaces the `inbox` of the mailbox."),
     layout: key(LAYOUT, "Replaces the `layout` of the mailbox."),
@@ -78,7 +82,7 @@ export const OTHERWISE = key(
 
 function readRoute(read: Read<typeof FORM>, at: Spot): Route {
   const { name = `routes[${at.own.at(-1)}]`, action, layout, minSize: minBytes, maxSize: maxBytes } = read;
-  const { sender, subject, file } = read;
+  const { sender, subject, recipient, file } = read;
   if (minBytes !== undefined && maxBytes !== undefined && minBytes > maxBytes) {
     at.refuse(`${showValue(at.at("minSize").raw)} is more than maxSize: no transfer matches`, "minSize");
   }
@@ -93,7 +97,7 @@ function readRoute(read: Read<typeof FORM>, at: Spot): Route {
   const isOwn = own.layout !== undefined || own.handoff !== undefined;
   const wrong = isOwn && layout && describeWrongLayout(layout, read.handoff.deliver === "files");
   if (wrong) at.first.refuse(`${showValue(layout)} ${wrong}`, "layout");
-  const when = onlySet({ sender, subject, file, minBytes, maxBytes });
+  const when = onlySet({ sender, subject, recipient, file, minBytes, maxBytes });
   const rule = read.name === undefined ? undefined : ruleOf(name, when);
   return { name, when, action, ...onlySet({ rule }), ...own };
 }

@@ -37,7 +37,9 @@ export interface Checker {
   run(check: Check, transfer: CheckedTransfer, signal: AbortSignal): Promise<void>;
 }
 
-export interface CheckedTransfer extends TransferKey {
+export interface CheckedTransfer
+  extends TransferKey,
+    Pick<TransferRecord, "recipients" | "securityMode" | "passwordMode"> {
   /** The id that the delivery will have. */
   readonly id: string;
   readonly transferId: string;

@@ -10,7 +10,7 @@ import { KeyedPool } from "../base/concurrency.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { machine } from "../base/machine.ts";
 import { formatSize, neutralize } from "../base/phrases.ts";
-import { variableText } from "../base/process.ts";
+import { MAX_VARIABLE_LENGTH, variableText } from "../base/process.ts";
 import { random } from "../base/random.ts";
 import { postSigned, type Receiver } from "../base/signed-post.ts";
 import { pauseOrAbort } from "../base/timers.ts";
@@ -217,11 +217,21 @@ export function environmentOf(delivery: Announced, inbox: string): Record<string
 /** Senders choose some of these values, so control characters are replaced. `folder` and `manifest`: absolute paths. */
 export function factsOf(
   event: CommandEvent,
-  { id, mailbox, sender, trackingId, transferId, verified }: DeliveryFacts,
+  delivery: DeliveryFacts,
   folder: string,
   manifest: string,
 ): Record<string, string> {
+  const { id, mailbox, sender, trackingId, transferId, verified } = delivery;
+  const { recipients, securityMode, passwordMode } = delivery;
+  const known = {
+    INLET_TO: listOf(recipients?.to),
+    INLET_CC: listOf(recipients?.cc),
+    INLET_SECURITY_MODE: securityMode || undefined,
+    INLET_PASSWORD_MODE: passwordMode,
+  };
+  const told = Object.entries(known).filter(([, value]) => value !== undefined);
   return {
+    ...Object.fromEntries(told.map(([name, value = ""]) => [name, variableText(value)])),
     INLET_EVENT: event,
     INLET_ID: id,
     INLET_FOLDER: folder,
@@ -232,6 +242,15 @@ export function factsOf(
     INLET_TRANSFER_ID: variableText(transferId),
     INLET_VERIFIED: verified,
   };
+}
+
+/** As many whole addresses as fit, with commas between them. */
+function listOf(addresses: readonly string[] | undefined): string | undefined {
+  const all = addresses?.map((address) => address.replaceAll(",", "\ufffd")).join(",");
+  return all?.slice(
+    0,
+    all.length > MAX_VARIABLE_LENGTH ? all.lastIndexOf(",", MAX_VARIABLE_LENGTH) : undefined,
+  );
 }
 
 /**
@@ -269,6 +288,18 @@ export function formatBody(delivery: Announced): string {
   const { id, mailbox, sender, trackingId, transferId, deliveredAt, verified } = delivery;
   const { folder, inbox, manifest, files } = delivery;
   const where = { folder, inbox, manifest, files };
-  const facts = { id, mailbox, sender, trackingId, transferId, ...where, deliveredAt, verified };
+  const { recipients, securityMode, passwordMode } = delivery;
+  const protection = { recipients, securityMode: securityMode || undefined, passwordMode };
+  const facts = {
+    id,
+    mailbox,
+    sender,
+    trackingId,
+    transferId,
+    ...protection,
+    ...where,
+    deliveredAt,
+    verified,
+  };
   return JSON.stringify({ version: BODY_VERSION, event: "delivered", ...facts });
 }

@@ -11,6 +11,7 @@ import {
   hasEnded,
   IGNORED,
   isDoubtful,
+  isHeld,
   mayComeBack,
   modeOf,
   modeText,
@@ -129,7 +130,7 @@ export async function takeUp(
   if (isDoubtful(record)) return DOUBTFUL;
   const mode = modeOf(record).is;
   const taken = { isModeless: mode === "unknown" && record.complete === undefined };
-  const isDue = mode !== modeOf(known).is || (await claimAttempt(listing, record));
+  const isDue = await claimAttempt(listing, record, known);
   return isDue ? { ...taken, job: jobOf(listing.ledger, record) } : taken;
 }
 
@@ -241,11 +242,17 @@ async function learnChanges(
   return record;
 }
 
-/** Whether a job is due: a waiting transfer has none until its time has come, or a password was supplied. */
-async function claimAttempt({ passwords, clock, state }: Listing, record: TransferRecord): Promise<boolean> {
+/** Whether a job is due: a waiting transfer has none until its time has come, or something that it waits for is known. */
+async function claimAttempt(
+  { passwords, clock, state }: Listing,
+  record: TransferRecord,
+  known: TransferRecord,
+): Promise<boolean> {
   const { until, trackingId } = record;
   const { transfers, mailbox } = state;
-  if (record.state !== "waiting") return true;
+  if (record.state !== "waiting" || modeOf(record).is !== modeOf(known).is) return true;
+  // Its routes may have waited for the recipients.
+  if (isHeld(record) && !isDeepStrictEqual(record.recipients, known.recipients)) return true;
   if (until !== undefined) return waitLeftMs(record, clock.now()) === undefined;
   // Rules may have been added since the last attempt. A refused password is never sent again.
   const supplied = await passwords.supplied(mailbox, trackingId);
@@ -280,9 +287,10 @@ function newRecord({ clock, state }: Listing, entry: Entry): TransferRecord {
   };
 }
 
-/** Facts of the list; each is missing if the list does not give it. All but the security mode may change. */
+/** Facts of the list; each is missing if the list does not give it. Protection and recipients stay as first listed. */
 function factsOf({ listed, recipient, known }: Entry) {
   const { expires, passwordMode, securityMode: mode, message, subject } = listed;
+  const recipients = { ...listed.addressees, ...known?.recipients };
   const link = recipient?.downloadUrl;
   const passwordInLink = link && passwordOfLink(link) !== undefined;
   // The service shows the link and the message only to their recipient, so "none" counts only with a link.
@@ -292,6 +300,8 @@ function factsOf({ listed, recipient, known }: Entry) {
     passwordInLink,
     hasNoPassword: !passwordInLink && passwordMode?.toUpperCase() === "NONE" ? true : undefined,
     securityMode: known?.securityMode || modeText(mode),
+    passwordMode: known?.passwordMode ?? passwordMode,
+    recipients: Object.keys(recipients).length > 0 ? recipients : undefined,
     hasMessage: isMessageKnown ? message.is === "given" : undefined,
     messageFileId: message.is === "given" ? message.value : undefined,
     subject: subject?.trim() || undefined,

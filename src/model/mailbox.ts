@@ -72,6 +72,8 @@ export interface Route {
 export interface RouteConditions {
   readonly sender?: readonly string[] | undefined;
   readonly subject?: readonly string[] | undefined;
+  /** Over the addresses that it was sent to: one has to match. */
+  readonly recipient?: readonly string[] | undefined;
   /** Over the names of files: one file has to match. */
   readonly file?: readonly string[] | undefined;
   /** Of all files together. */

@@ -21,6 +21,7 @@ import { escapeJson } from "../base/phrases.ts";
 import type { Sum } from "../base/sums.ts";
 import { inTurns } from "../base/timers.ts";
 import { ReleaseShape, type TransferRecord, VERIFIED, type Verified } from "./record.ts";
+import { AddresseesShape } from "./transfer.ts";
 
 export const MANIFEST = "transfer.json";
 export const SUMS = "SHA256SUMS";
@@ -102,6 +103,10 @@ const ManifestShape = v.object({
   sender: v.string(),
   trackingId: v.string(),
   transferId: v.string(),
+  /** Missing, as a whole or in part: the service does not say. */
+  recipients: v.optional(AddresseesShape),
+  securityMode: v.optional(v.string()),
+  passwordMode: v.optional(v.string()),
   received: v.optional(v.string()),
   expires: v.optional(v.string()),
   verified: v.picklist(VERIFIED),
@@ -181,6 +186,7 @@ export function* formatManifest(
   names: DeliveredNames = new Map(),
 ): Generator<string> {
   const { mailbox, sender, trackingId, transferId, expires, round, released, at } = record;
+  const { recipients, securityMode, passwordMode } = record;
   const manifest: Manifest = {
     version: MANIFEST_VERSION,
     deliveryId: deliveryId(name, round),
@@ -188,6 +194,9 @@ export function* formatManifest(
     sender,
     trackingId,
     transferId,
+    recipients,
+    securityMode: securityMode || undefined,
+    passwordMode,
     received: at.discovered,
     expires,
     verified: verifiedOf(contents),

@@ -15,7 +15,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { beginWait, LONGEST_MS, waitLeft } from "../base/waits.ts";
 import { OWNERS, STEPS } from "./handoff.ts";
-import type { ListedField } from "./transfer.ts";
+import { AddresseesShape, type ListedField } from "./transfer.ts";
 
 export const RECORD_VERSION = 2;
 
@@ -111,6 +111,10 @@ export const RecordShape = v.object({
   hasNoPassword: Flag,
   /** As the service first listed it. Empty: the service names none. Missing: unknown. */
   securityMode: Text,
+  /** `MANUAL`, or how else its password was chosen, as first listed. */
+  passwordMode: Text,
+  /** As first listed, each list of them: later lists may name proxies. Missing: unknown. */
+  recipients: v.optional(AddresseesShape),
   /** It holds a confidential message; missing if the service does not say. */
   hasMessage: Flag,
   /** The file of that message. */
@@ -320,7 +324,8 @@ export function withoutMissing(facts: Partial<TransferRecord>): Partial<Transfer
 /** The same transfer at the start of its next round. It keeps its time of discovery, which may be part of folder names. */
 export function nextRound(record: TransferRecord, facts: Partial<TransferRecord> = {}): TransferRecord {
   const { mailbox, trackingId, transferId, sender, expires, passwordInLink, round, at } = record;
-  const { hasNoPassword, securityMode, hasMessage, messageFileId, subject, files, bytes, allowedBy } = record;
+  const { hasNoPassword, securityMode, passwordMode, recipients, hasMessage, messageFileId } = record;
+  const { subject, files, bytes, allowedBy } = record;
   return {
     version: RECORD_VERSION,
     mailbox,
@@ -328,7 +333,8 @@ export function nextRound(record: TransferRecord, facts: Partial<TransferRecord>
     transferId,
     sender,
     passwordInLink,
-    ...withoutMissing({ expires, hasNoPassword, securityMode, hasMessage, messageFileId }),
+    ...withoutMissing({ expires, hasNoPassword, securityMode, passwordMode, recipients }),
+    ...withoutMissing({ hasMessage, messageFileId }),
     ...withoutMissing({ subject, files, bytes, allowedBy }),
     state: "discovered",
     round: round + 1,

@@ -13,11 +13,14 @@ import { addressForm, fileNameForm, matchesGlob, type NormalForm, textForm } fro
 import { inTurns } from "../base/timers.ts";
 import type { Handoff, Mailbox, Route, RouteAction, RouteConditions, Routing } from "./mailbox.ts";
 import type { Contents } from "./manifest.ts";
+import type { Addressees } from "./transfer.ts";
 
 /** Chosen by the sender. Missing: not known yet. */
 export interface RouteFacts {
   readonly sender: string;
   readonly subject: string | undefined;
+  /** Missing: the service does not say. */
+  readonly recipients: Addressees | undefined;
   /** All names of all files, such as the name as sent and the name as delivered. One of them has to match. */
   readonly fileNames: readonly string[] | undefined;
   /** Of all files together. */
@@ -29,7 +32,7 @@ export interface RouteFacts {
  * names include those of unpacked files. Each file counts under its name as sent and its name as delivered.
  */
 export function factsOfContents(
-  sender: string,
+  { sender, recipients }: Sent,
   { subject = "", files, unpacked = [] }: Contents,
 ): RouteFacts {
   const replaced = unpacked.filter(({ isDelivered }) => !isDelivered);
@@ -37,21 +40,31 @@ export function factsOfContents(
   return {
     sender,
     subject,
+    recipients,
     fileNames: [...files, ...replaced].flatMap(({ originalName, name }) => [originalName, name]),
     bytes: sent.reduce((sum, { size }) => sum + size, 0),
   };
 }
 
-/** The facts about an opened transfer. */
-export function factsOf(
-  { sender, subject = "" }: { readonly sender: string; readonly subject?: string | undefined },
-  files: readonly { readonly name: string; readonly bytes: number }[],
-): RouteFacts {
-  const bytes = files.reduce((sum, each) => sum + each.bytes, 0);
-  return { sender, subject, fileNames: files.map(({ name }) => name), bytes };
+/** What the list shows. */
+export interface Sent {
+  readonly sender: string;
+  readonly subject?: string | undefined;
+  readonly recipients?: Addressees | undefined;
 }
 
-type Match = "yes" | "no" | "unknown";
+/** The facts about an opened transfer; without files, about a listed one. */
+export function factsOf(
+  { sender, subject, recipients }: Sent,
+  files?: readonly { readonly name: string; readonly bytes: number }[],
+): RouteFacts {
+  if (files === undefined) return { sender, subject, recipients, fileNames: undefined, bytes: undefined };
+  const bytes = files.reduce((sum, each) => sum + each.bytes, 0);
+  return { sender, subject: subject ?? "", recipients, fileNames: files.map(({ name }) => name), bytes };
+}
+
+/** `later`: not known before the transfer is opened. `unknown`: the service does not say. */
+type Match = "yes" | "no" | "later" | "unknown";
 
 interface Condition {
   readonly match: Match;
@@ -72,6 +85,8 @@ export interface RouteDecision {
   readonly action: RouteAction;
   /** For people: why the route matches. */
   readonly why: string;
+  /** Nobody can say whether this route matches. */
+  readonly doubt?: string;
 }
 
 /** The route that a record names, unless it is no longer configured. One of that name with other conditions does not count. */
@@ -87,25 +102,32 @@ export function ruleOf(name: string, when: RouteConditions): string {
   return hash("sha256", JSON.stringify([name, when]), "hex").slice(0, 16);
 }
 
-/** `undefined` while it depends on facts that are not known yet. */
+/**
+ * `undefined` while it depends on facts that are not known yet. What the service does not say at all may not send a transfer the
+ * wrong way: an operator decides.
+ */
 export async function decideRoute(
   { routes, otherwise }: Routing,
   facts: RouteFacts,
 ): Promise<RouteDecision | undefined> {
   for (const { route, match, conditions } of await compareRoutes(routes, facts)) {
-    if (match === "unknown") return undefined;
+    if (match === "later") return undefined;
     if (match === "no") continue;
     const why = conditions.map(({ text }) => text).join(", and ") || "it applies to every transfer";
+    if (match === "unknown") return { route: undefined, action: "hold", why, doubt: route.name };
     return { route, action: route.action, why };
   }
   return { route: undefined, action: otherwise, why: "no route matches" };
 }
 
 export async function compareRoutes(routes: readonly Route[], facts: RouteFacts): Promise<Comparison[]> {
-  const { sender, subject, fileNames, bytes } = facts;
+  const { sender, subject, recipients, fileNames, bytes } = facts;
+  const { to, cc, more } = recipients ?? {};
+  const isEveryone = to !== undefined && cc !== undefined && more === undefined;
   const texts = [
     await compareTexts(routes, "sender", [sender], addressForm),
     await compareTexts(routes, "subject", subject === undefined ? undefined : [subject], textForm),
+    await compareTexts(routes, "recipient", [...(to ?? []), ...(cc ?? [])], addressForm, isEveryone),
     await compareTexts(routes, "file", fileNames, fileNameForm),
   ];
   return routes.map((route) => {
@@ -117,17 +139,23 @@ export async function compareRoutes(routes: readonly Route[], facts: RouteFacts)
         : compareBytes(bytes, (it) => it >= minBytes, `at least ${minBytes}`),
       maxBytes === undefined ? undefined : compareBytes(bytes, (it) => it <= maxBytes, `at most ${maxBytes}`),
     ].filter((condition) => condition !== undefined);
-    const worst = (["no", "unknown"] as const).find((match) => conditions.some((it) => it.match === match));
+    const worst = (["no", "later", "unknown"] as const).find((match) =>
+      conditions.some((it) => it.match === match),
+    );
     return { route, match: worst ?? "yes", conditions };
   });
 }
 
-/** The condition of each route that has one. A text gets its form once for all routes, and none is kept: all may be long. */
+/**
+ * The condition of each route that has one. A text gets its form once for all routes, and none is kept: all may be long. `isAll`:
+ * there are no other texts.
+ */
 async function compareTexts(
   routes: readonly Route[],
-  what: "sender" | "subject" | "file",
+  what: "sender" | "subject" | "recipient" | "file",
   texts: readonly string[] | undefined,
   form: NormalForm,
+  isAll = true,
 ): Promise<ReadonlyMap<Route, Condition>> {
   const compared = new Map<Route, Condition>();
   const open = new Map<Route, readonly (string | undefined)[]>();
@@ -151,11 +179,17 @@ async function compareTexts(
   const [only = ""] = texts ?? [];
   const fails = only.isWellFormed() ? "does not match" : "is not valid text, so it does not match";
   const given = texts?.length === 1 ? `the ${what} ${quoted(only)} ${fails}` : `no ${what} matches`;
-  for (const route of open.keys()) {
-    const wanted = wantedBy(route);
-    const unknown = { match: "unknown", text: `the ${what} is not known yet (${wanted})` } as const;
-    compared.set(route, texts === undefined ? unknown : { match: "no", text: `${given} ${wanted}` });
-  }
+  const later = {
+    match: "later",
+    text: (wanted: string) => `the ${what} is not known yet (${wanted})`,
+  } as const;
+  const hidden = {
+    match: "unknown",
+    text: (wanted: string) => `the service does not name each ${what} (${wanted})`,
+  } as const;
+  const none = { match: "no", text: (wanted: string) => `${given} ${wanted}` } as const;
+  const { match, text } = texts === undefined ? later : isAll ? none : hidden;
+  for (const route of open.keys()) compared.set(route, { match, text: text(wantedBy(route) ?? "") });
   return compared;
 }
 
@@ -164,7 +198,7 @@ function compareBytes(
   isWanted: (bytes: number) => boolean,
   wanted: string,
 ): Condition {
-  if (bytes === undefined) return { match: "unknown", text: `the size is not known yet (${wanted} bytes)` };
+  if (bytes === undefined) return { match: "later", text: `the size is not known yet (${wanted} bytes)` };
   const match = isWanted(bytes) ? "yes" : "no";
   return { match, text: `its ${bytes} bytes are ${match === "yes" ? "" : "not "}${wanted}` };
 }
@@ -177,7 +211,13 @@ function quoted(text: string): string {
 }
 
 /** Changes whenever a decision may change. `unpack`: of the mailbox, because names of unpacked files are compared too. */
-export function fingerprintOf({ routes, otherwise }: Routing, unpack: Handoff["unpack"]): string {
+export function fingerprintOf(
+  { routes, otherwise }: Routing,
+  unpack: Handoff["unpack"],
+  { recipients }: Pick<Sent, "recipients">,
+): string {
   const conditions = routes.map(({ name, when, action, handoff }) => [name, when, action, handoff?.unpack]);
-  return JSON.stringify([conditions, otherwise, unpack]);
+  // Of routes that name no recipient, it is as before.
+  const isNamed = routes.some(({ when }) => when.recipient !== undefined);
+  return JSON.stringify([conditions, otherwise, unpack, ...(isNamed ? [recipients ?? null] : [])]);
 }

@@ -5,6 +5,7 @@
  * transfer with that id and the transfer's password. Ids are opaque text.
  */
 import { hash } from "node:crypto";
+import * as v from "valibot";
 import { composed } from "../base/fold-name.ts";
 import { Secret } from "../base/secret.ts";
 
@@ -43,14 +44,26 @@ export type ListedField<Value> =
   | { readonly is: "given"; readonly value: Value }
   | { readonly is: "none" | "unknown" };
 
+const Addresses = v.optional(v.pipe(v.array(v.string()), v.readonly()));
+
+/** The addresses that a transfer was sent to. A missing list is unknown, an empty one is that of none. */
+export const AddresseesShape = v.object({
+  to: Addresses,
+  cc: Addresses,
+  /** How many more there are: too many to keep, or not given. */
+  more: v.optional(v.number()),
+});
+
+export type Addressees = Readonly<v.InferOutput<typeof AddresseesShape>>;
+
 /** One entry of a polling answer. Fields that were withheld, or not selected, are missing. */
 export interface ListedTransfer {
   readonly trackingId: string;
   readonly state: TransferState;
   readonly sender: string | undefined;
   readonly recipients: readonly Recipient[];
-  readonly to: readonly string[];
-  readonly cc: readonly string[];
+  /** All of them, whether they are shown in `recipients` or not. */
+  readonly addressees: Addressees;
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;

@@ -10,6 +10,7 @@ import { ACTS, ActorShape, TRANSFER_ACTS } from "./order.ts";
 import type { JournalKind, TransferFilter } from "./queries.ts";
 import { ReleaseShape, STATES, VERIFIED } from "./record.ts";
 import { listOf, NAMED, OpenListShape, SENT } from "./status.ts";
+import { AddresseesShape } from "./transfer.ts";
 
 const Text = v.optional(v.string());
 const Count = v.optional(v.number());
@@ -194,6 +195,11 @@ export const StoryShape = v.object({
   passwordAttempts: CountOrNull,
   attempts: v.number(),
   acknowledged: v.boolean(),
+  /** Null: the service does not say. */
+  recipients: v.nullable(AddresseesShape),
+  /** Of the transfer at the service, as it names them. */
+  securityMode: TextOrNull,
+  passwordMode: TextOrNull,
   /** Why its route matches, for people. */
   routedBecause: TextOrNull,
   /** The operator who allowed its delivery, whatever the routes say. */

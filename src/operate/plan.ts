@@ -18,7 +18,7 @@ import {
   waitLeftMs,
   waitsForPassword,
 } from "../model/record.ts";
-import { decideRoute, fingerprintOf, type RouteDecision } from "../model/route.ts";
+import { decideRoute, factsOf, fingerprintOf, type RouteDecision } from "../model/route.ts";
 import { findRecipient, type ListedTransfer, TRANSFER_STATES, takesAnyPassword } from "../model/transfer.ts";
 import type { Plan } from "../model/views.ts";
 import { forecastPassword } from "../passwords/guard.ts";
@@ -97,9 +97,12 @@ async function decide(
   // It is not tried again before a password is there.
   if (open !== undefined && waitsForPassword(open) && password === undefined) return lacksPassword;
   const everything = { routes: [], otherwise: "deliver" } as const;
-  const facts = { sender, subject, fileNames: undefined, bytes: undefined };
+  const recipients = { ...entry.addressees, ...open?.recipients };
   // `undefined` while it depends on facts that only the opened transfer shows.
-  const decision = await decideRoute(tools.mailbox.routing ?? everything, facts);
+  const decision = await decideRoute(
+    tools.mailbox.routing ?? everything,
+    factsOf({ sender, subject, recipients }),
+  );
   const because = decision && (decision.route ? `${decision.route.name}: ${decision.why}` : decision.why);
   const isAllowed = open?.allowedBy !== undefined || open?.released !== undefined;
   if (decision !== undefined && decision.action !== "deliver" && !isAllowed)
@@ -123,7 +126,7 @@ function whyItWaits(
   const because = `${open.reason}: ${open.message ?? ""}`;
   if (isHeld(open) && open.allowedBy === undefined && routing !== undefined) {
     const { unpack } = handoffOf(settings, { mailbox: mailbox.name, rule: undefined });
-    if (open.heldBy === fingerprintOf(routing, unpack)) return { plan: "hold", because };
+    if (open.heldBy === fingerprintOf(routing, unpack, open)) return { plan: "hold", because };
   }
   if (open.wanted) return undefined;
   if (open.reason === BROWSER) return { plan: "wait", because };

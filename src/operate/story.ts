@@ -38,6 +38,9 @@ export async function readStory(
     passwordAttempts: passwords?.allowed ?? null,
     attempts: record.attempts,
     acknowledged: record.acknowledged ?? false,
+    recipients: record.recipients ?? null,
+    securityMode: record.securityMode || null,
+    passwordMode: record.passwordMode ?? null,
     routedBecause: record.routedBecause ?? null,
     allowedBy: record.allowedBy ?? null,
     rounds,
@@ -90,6 +93,7 @@ export function factsOf(story: Story): Fact[] {
   const facts: (Fact | false)[] = [
     ["Mailbox", [story.mailbox]],
     ["Sender", [story.sender]],
+    ...addresseesOf(story),
     story.subject !== null && ["Subject", [story.subject]],
     size !== "" && ["Content", [size]],
     ["Transfer ID", [story.transferId]],
@@ -119,6 +123,20 @@ export function factsOf(story: Story): Fact[] {
     story.acknowledged && ["Acknowledged", ["yes, by an operator"]],
   ];
   return facts.filter((fact) => fact !== false);
+}
+
+/** To whom it was sent, and how it was protected. */
+function addresseesOf({ recipients, securityMode, passwordMode }: Story): Fact[] {
+  const { to, cc, more = 0 } = recipients ?? {};
+  const others = more > 0 ? [`${more} more`] : [];
+  const describe = (all: readonly string[] | undefined) =>
+    all === undefined ? "not known" : all.join(", ") || "nobody";
+  const protection = [securityMode, passwordMode && `password ${passwordMode}`].filter(Boolean).join(", ");
+  return [
+    ["To", [[describe(to), ...others].join(", ")]],
+    ["Copies to", [describe(cc)]],
+    ["Protection", [protection || "not known"]],
+  ];
 }
 
 function isInInbox(story: Story): boolean {

@@ -6,6 +6,7 @@ import * as v from "valibot";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import {
+  type Addressees,
   type ListedField,
   type ListedTransfer,
   type Recipient,
@@ -41,10 +42,15 @@ const MAX_SECRET_CHARACTERS = 8_000;
 const MAX_NAME_CHARACTERS = 4_000;
 const MAX_RECIPIENTS = 10_000;
 const MAX_ENTRIES = 1_000;
+/** Of these, addresses are kept with each transfer. */
+const MAX_ADDRESSEES = 100;
+/** The longest address that mail allows. */
+const MAX_ADDRESS_CHARACTERS = 254;
 
 /** Text that goes into the ledger, the journal and the environment of commands. */
 const Short = v.pipe(v.string(), v.maxLength(MAX_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
+const Address = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_ADDRESS_CHARACTERS));
 /** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
 const TrackingId = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_ID_CHARACTERS));
 /** Text that is printed unchanged, so it must not hold control characters. */
@@ -116,22 +122,13 @@ const RecipientShape = v.pipe(
   ),
 );
 
-const Addressee = v.pipe(
-  v.object({ mail: LenientText }),
-  v.transform(({ mail = "" }) => mail),
-);
-
 /** Skips entries that are not objects: the others are useful without them. */
-function people<Output>(person: v.GenericSchema<unknown, Output>) {
-  return v.pipe(
-    v.nullish(v.array(v.unknown()), []),
-    v.maxLength(MAX_RECIPIENTS),
-    v.transform((all) => all.filter((it) => typeof it === "object" && it !== null)),
-    v.array(person),
-  );
-}
-const Recipients = people(RecipientShape);
-const Addressees = people(Addressee);
+const Recipients = v.pipe(
+  v.nullish(v.array(v.unknown()), []),
+  v.maxLength(MAX_RECIPIENTS),
+  v.transform((all) => all.filter((it) => typeof it === "object" && it !== null)),
+  v.array(RecipientShape),
+);
 
 /** A wrong part counts as missing: polling can do without it. */
 function orMissing<Output>(schema: v.GenericSchema<unknown, Output>) {
@@ -153,7 +150,7 @@ const Listed = v.pipe(
     ),
     transfer: v.nullish(
       v.object({
-        recipients: orMissing(v.object({ to: Addressees, cc: Addressees })),
+        recipients: orMissing(v.object({ to: v.optional(v.unknown()), cc: v.optional(v.unknown()) })),
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
         securityMode: orMissing(
@@ -169,8 +166,7 @@ const Listed = v.pipe(
       state: status?.state ?? "unknown",
       sender: status?.sender?.email,
       recipients: status?.recipients ?? [],
-      to: transfer?.recipients?.to ?? [],
-      cc: transfer?.recipients?.cc ?? [],
+      addressees: addresseesOf(transfer?.recipients ?? {}),
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
       securityMode: transfer?.securityMode?.name ?? { is: "unknown" },
@@ -179,6 +175,22 @@ const Listed = v.pipe(
     }),
   ),
 );
+
+/** `null` means none; a value that is no list says nothing. */
+function addresseesOf(lists: { readonly to?: unknown; readonly cc?: unknown }): Addressees {
+  const kept: { to?: string[]; cc?: string[]; more?: number } = {};
+  let [room, more] = [MAX_ADDRESSEES, 0];
+  for (const kind of ["to", "cc"] as const) {
+    const all: unknown = lists[kind] === null ? [] : lists[kind];
+    if (!Array.isArray(all)) continue;
+    const mails = all.slice(0, room).map((it: { readonly mail?: unknown } | null) => it?.mail);
+    const list = mails.filter((mail) => v.is(Address, mail));
+    kept[kind] = list;
+    room -= list.length;
+    more += all.length - list.length;
+  }
+  return more > 0 ? { ...kept, more } : kept;
+}
 
 /** Only `null` means none. A missing or empty id, or a boolean, says nothing. */
 function messageOf(id: unknown): ListedTransfer["message"] {

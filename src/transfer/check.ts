@@ -33,7 +33,9 @@ export async function checkContent(run: Run, prepared: Prepared): Promise<void> 
   if (record.state !== "checking") run.enter("checking", { complete: await digestOf(contents) });
   tools.freeSlot();
   const { mailbox, trackingId, transferId, sender, round } = record;
-  const facts = { id: deliveryId(key, round), mailbox, trackingId, transferId, sender };
+  const { recipients, securityMode, passwordMode } = record;
+  const sent = { mailbox, trackingId, transferId, sender, recipients, securityMode, passwordMode };
+  const facts = { id: deliveryId(key, round), ...sent };
   const secrets = password === undefined ? [] : [password];
   const isInside = planned === undefined || planned.placement.isManifestInside === true;
   const manifest = join(isInside ? folder : stage.placement, MANIFEST);

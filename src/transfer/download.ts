@@ -18,7 +18,7 @@ import {
   waitsForPassword,
   withRightUntil,
 } from "../model/record.ts";
-import { factsOfContents } from "../model/route.ts";
+import { factsOf, factsOfContents } from "../model/route.ts";
 import { checkContent } from "./check.ts";
 import { deliver, finishPlacing, prepareDelivery, quarantine } from "./deliver.ts";
 import { fetchContents } from "./fetch-content.ts";
@@ -192,8 +192,7 @@ async function findContents(run: Run): Promise<Step<Proven>> {
     const gone = await askVanished(run);
     if (gone !== undefined) return gone;
   }
-  const { sender, subject } = run.record;
-  const held = await askRoutes(run, { sender, subject, fileNames: undefined, bytes: undefined });
+  const held = await askRoutes(run, factsOf(run.record));
   if (held !== undefined) return held;
   const wasWaiting = run.record.state === "waiting";
   run.enter("downloading", { attempts: run.record.attempts + 1 });
@@ -222,7 +221,7 @@ async function askVanished(run: Run): Promise<Outcome | undefined> {
  * how to unpack.
  */
 async function unpack(run: Run, sent: Proven): Promise<Step<Proven>> {
-  const ask = (contents: Proven) => askRoutes(run, factsOfContents(run.record.sender, contents));
+  const ask = (contents: Proven) => askRoutes(run, factsOfContents(run.record, contents));
   const heldAsSent = await ask(sent);
   if (heldAsSent !== undefined) return heldAsSent;
   const contents = await unpackArchives(run, sent);

@@ -23,7 +23,12 @@ export async function askRoutes(run: Run, facts: RouteFacts): Promise<Outcome | 
     return { kind: "gone", reason: IGNORED, message };
   }
   const message = `${describe(decision, "holds it")} Deliver it with inlet release, or drop it with inlet discard.`;
-  const held = { reason: HELD, message, needsPerson: true, heldBy: fingerprintOf(routing, unpackOf(run)) };
+  const held = {
+    reason: HELD,
+    message,
+    needsPerson: true,
+    heldBy: fingerprintOf(routing, unpackOf(run), run.record),
+  };
   return { kind: "wait", facts: held, next: DONE };
 }
 
@@ -32,14 +37,15 @@ export function isStillHeld(run: Run): boolean {
   const { record } = run;
   const { routing } = run.source.mailbox;
   if (!isHeld(record) || record.allowedBy !== undefined || routing === undefined) return false;
-  return record.heldBy === fingerprintOf(routing, unpackOf(run));
+  return record.heldBy === fingerprintOf(routing, unpackOf(run), record);
 }
 
 function unpackOf({ tools, record: { mailbox } }: Run) {
   return tools.handoffOf({ mailbox, rule: undefined }).unpack;
 }
 
-function describe({ route, why }: RouteDecision, does: string): string {
+function describe({ route, why, doubt }: RouteDecision, does: string): string {
+  if (doubt !== undefined) return `Nobody can say whether its route is ${JSON.stringify(doubt)}: ${why}.`;
   return route === undefined
     ? `No route of its mailbox matches it, and the mailbox ${does}.`
     : `The route ${JSON.stringify(route.name)} ${does}: ${why}.`;

@@ -22,8 +22,7 @@ describe("polling received transfers", () => {
       trackingId: transfer.trackingId,
       state: "active",
       sender: "anna@supplier.example",
-      to: ["other@example.com", MAILBOX],
-      cc: ["cc@example.com"],
+      addressees: { to: ["other@example.com", MAILBOX], cc: ["cc@example.com"] },
       passwordMode: "NONE",
     });
     expect(entry?.expires?.getTime()).toBeGreaterThan(Date.now());
@@ -59,11 +58,15 @@ describe("polling received transfers", () => {
     const { service } = await openPair();
     const address = await verify(service);
     const [usual] = (await service.pollReceived(address, {}, SIGNAL)).entries;
-    expect(usual).toMatchObject({ sender: "anna@supplier.example", to: [MAILBOX], state: "active" });
+    expect(usual).toMatchObject({
+      sender: "anna@supplier.example",
+      addressees: { to: [MAILBOX], cc: [] },
+      state: "active",
+    });
     expect([usual?.expires, usual?.passwordMode]).toEqual([undefined, undefined]);
     const fields = "trackingId,transfer(expirationDate)";
     const [selected] = (await service.pollReceived(address, { fields }, SIGNAL)).entries;
-    expect(selected).toMatchObject({ state: "unknown", sender: undefined, recipients: [], to: [] });
+    expect(selected).toMatchObject({ state: "unknown", sender: undefined, recipients: [], addressees: {} });
     expect(selected?.expires).toBeInstanceOf(Date);
     await expectFault(service.pollReceived(address, { page: 0 }, SIGNAL), "BAD_REQUEST");
   });
@@ -160,7 +163,7 @@ describe("polling sent transfers", () => {
     const address = await verify(service, "anna@supplier.example");
     const { entries } = await service.pollSent(address, { fields: KNOWN_FIELDS }, SIGNAL);
     expect(entries).toHaveLength(1);
-    expect(entries[0]).toMatchObject({ trackingId: transfer.trackingId, to: [MAILBOX] });
+    expect(entries[0]).toMatchObject({ trackingId: transfer.trackingId, addressees: { to: [MAILBOX] } });
     expect((await service.pollSent(await verify(service), {}, SIGNAL)).entries).toEqual([]);
   });
 

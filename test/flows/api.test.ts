@@ -58,7 +58,7 @@ describe("lists", () => {
     expect(stdout).not.toContain("password");
     const [entry] = JSON.parse(stdout);
     const recipients = [{ mail: MAILBOX, transferId }];
-    expect(entry).toMatchObject({ trackingId, state: "active", recipients, to: [], cc: [] });
+    expect(entry).toMatchObject({ trackingId, state: "active", recipients, addressees: {} });
     expect(entry.raw).toMatchObject({
       trackingId,
       status: { recipients: [{ id: transferId, notificationFailed: false }] },

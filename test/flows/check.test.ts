@@ -45,6 +45,10 @@ describe("the check", () => {
       INLET_MAILBOX: MAILBOX,
       INLET_SENDER: SENDER,
       INLET_TRACKING_ID: "t1",
+      INLET_TO: MAILBOX,
+      INLET_CC: "",
+      INLET_SECURITY_MODE: "ONE_TIME_PASSWORD",
+      INLET_PASSWORD_MODE: "MANUAL",
       INLET_TRANSFER_ID: expect.stringMatching(/./),
       INLET_VERIFIED: "all",
     });

@@ -126,10 +126,10 @@ describe("I3 no burnt transfers: a mode that no list gives is unknown", () => {
         .slice(0, 4)
         .map((it) => it.replace(/.*transfer\(|[^a-z]*$/gi, "")),
     ).toEqual([
-      "expirationDate,confidentialMessageFileId,securityMode(name,config(passwordMode)),notificationMessage(subject",
-      "expirationDate,confidentialMessageFileId,securityMode(name,config(passwordMode",
-      "expirationDate,securityMode",
-      "securityMode",
+      "notificationMessage(subject),confidentialMessageFileId,securityMode(name,config(passwordMode)),recipients(to,cc),expirationDate",
+      "confidentialMessageFileId,securityMode(name,config(passwordMode)),recipients(to,cc),expirationDate",
+      "securityMode(name,config(passwordMode)),recipients(to,cc),expirationDate",
+      "recipients(to,cc),expirationDate,securityMode",
     ]);
     // It was refused in one poll only.
     await expect.poll(() => polls().at(-1)).toContain("notificationMessage");

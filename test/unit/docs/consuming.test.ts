@@ -16,7 +16,9 @@ import { ROOT } from "../../support/root.ts";
 
 const page = readFileSync(join(ROOT, "docs/consuming.md"), "utf8");
 const SECRET = "Quiet+River%17 ä";
-const delivery = announced(deliveryOf("NAME~1", makeRecord({ sender: "änne@example.org", folder: "m/t1" })));
+const LISTED = { recipients: { to: ["m"], cc: [] }, passwordMode: "MANUAL" };
+const end = makeRecord({ sender: "änne@example.org", folder: "m/t1", ...LISTED });
+const delivery = announced(deliveryOf("NAME~1", end));
 const body = formatBody(delivery);
 const signature = signBody(new Secret(SECRET), body, Date.now());
 const old = signBody(new Secret(SECRET), body, Date.now() - 3_600_000);
@@ -63,7 +65,7 @@ test("every variable of the command and every key of the webhook is explained", 
 
 test("every key of the manifest is explained", () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
-  const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released });
+  const record = makeRecord({ expires: "2026-04-01T08:00:00Z", released, ...LISTED });
   const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
   const messageRow = { originalName: "message", compared: "none" } as const;
   const sent = { subject: "Order", message: "present", messageFile, messageRow, files: [] } as const;

@@ -173,8 +173,7 @@ function entryOf(trackingId: string): ListedTransfer {
     recipients: [
       { mail: MAILBOX, transferId: "id", downloadUrl: new Secret(`https://x/download/${trackingId}`) },
     ],
-    to: [],
-    cc: [],
+    addressees: {},
     expires: undefined,
     passwordMode: undefined,
     securityMode: { is: "given", value: "ONE_TIME_PASSWORD" },

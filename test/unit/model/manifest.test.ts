@@ -26,8 +26,9 @@ const CONTENTS: Contents = {
 
 test("a manifest and its sums are read as they were written", async () => {
   const released = { by: "anna", at: "2026-03-01T08:00:00Z", reason: "SIZE_MISMATCH", message: "too few" };
+  const recipients = { to: ["a@example.org", "b@example.org"], cc: [], more: 2 };
   const folder = await write(
-    [...formatManifest(makeRecord({ released, round: 2 }), "NAME", CONTENTS)].join(""),
+    [...formatManifest(makeRecord({ released, recipients, round: 2 }), "NAME", CONTENTS)].join(""),
   );
   await writeFile(join(folder, "SHA256SUMS"), formatSums(CONTENTS));
   expect(await digestOf(await readManifest(folder, manifestBound()))).toBe(await digestOf(CONTENTS));
@@ -39,6 +40,8 @@ test("a manifest and its sums are read as they were written", async () => {
     sender: "a@example.org",
     trackingId: "t1",
     transferId: "x",
+    recipients,
+    securityMode: "ONE_TIME_PASSWORD",
     received: "2026-03-01T08:00:00.000Z",
     verified: "all",
     released,

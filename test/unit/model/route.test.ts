@@ -30,6 +30,7 @@ const routes: fc.Arbitrary<Route[]> = fc
       when: fc.record({
         sender: optional(patterns),
         subject: optional(patterns),
+        recipient: optional(patterns),
         file: optional(patterns),
         minBytes: optional(size),
         maxBytes: optional(size),
@@ -40,30 +41,38 @@ const routes: fc.Arbitrary<Route[]> = fc
   .map((all) => all.map((each, at) => ({ ...each, name: `routes[${at}]` })));
 const routing: fc.Arbitrary<Routing> = fc.record({ routes, otherwise: fc.constantFrom(...ROUTE_ACTIONS) });
 const files = fc.array(fc.record({ name: word, bytes: size }), { maxLength: 3 });
-const opened = fc.record({ sender: word, subject: word, files });
+const addresses = optional(fc.array(word, { maxLength: 2 }));
+const recipients = fc.record({ to: addresses, cc: addresses, more: optional(fc.constant(1)) });
+const opened = fc.record({ sender: word, subject: word, recipients, files });
 type Opened = typeof opened extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** As the configuration page says it: every condition that is set has to be met. */
-function meets({ when }: Route, { sender, subject, files: all }: Opened): boolean {
+/** As the configuration page says it: every condition that is set has to be met. `undefined`: nobody can say. */
+function meets({ when }: Route, { sender, subject, recipients: sentTo, files: all }: Opened) {
   const fits = (text: string, globs: readonly string[] | undefined) =>
     globs === undefined || globs.some((glob) => matchesGlob(text.toLowerCase(), glob.toLowerCase()));
   const bytes = all.reduce((sum, file) => sum + file.bytes, 0);
-  return (
+  const { to, cc, more } = sentTo;
+  const isOther =
     fits(sender, when.sender) &&
     fits(subject, when.subject) &&
     (when.file === undefined || all.some(({ name }) => fits(name, when.file))) &&
     bytes >= (when.minBytes ?? 0) &&
-    bytes <= (when.maxBytes ?? Number.POSITIVE_INFINITY)
-  );
+    bytes <= (when.maxBytes ?? Number.POSITIVE_INFINITY);
+  if (!isOther || when.recipient === undefined) return isOther;
+  const isNamed = [...(to ?? []), ...(cc ?? [])].some((address) => fits(address, when.recipient));
+  const isEveryone = to !== undefined && cc !== undefined && more === undefined;
+  return isNamed || (isEveryone ? false : undefined);
 }
 
 test("routes of an opened transfer: the first that it meets decides, else what applies otherwise", async () => {
   await fc.assert(
     fc.asyncProperty(routing, opened, async (given, transfer) => {
-      const first = given.routes.find((route) => meets(route, transfer));
+      const first = given.routes.find((route) => meets(route, transfer) !== false);
       const decision = await decideRoute(given, factsOf(transfer, transfer.files));
-      expect(decision?.route).toBe(first);
-      expect(decision?.action).toBe(first?.action ?? given.otherwise);
+      const isDoubtful = first !== undefined && meets(first, transfer) === undefined;
+      expect(decision?.route).toBe(isDoubtful ? undefined : first);
+      expect(decision?.doubt).toBe(isDoubtful ? first?.name : undefined);
+      expect(decision?.action).toBe(isDoubtful ? "hold" : (first?.action ?? given.otherwise));
       expect(decision?.why).not.toBe("");
     }),
     { numRuns: 2_000 },
@@ -107,12 +116,17 @@ test("routes have a fingerprint that changes with names, conditions, actions and
     { ...base, routes: [{ ...one, action: "ignore" }, two] },
     { ...base, routes: [{ ...one, when: { sender: ["b"] } }, two] },
   ];
-  const prints = [base, ...others].map((each) => fingerprintOf(each, "none"));
+  const prints = [base, ...others].map((each) => fingerprintOf(each, "none", {}));
   expect(new Set(prints).size).toBe(prints.length);
   // The layout does not decide whether a transfer is held.
-  expect(fingerprintOf({ ...base, routes: [{ ...one, layout: "x/{trackingId}" }, two] }, "none")).toBe(
+  expect(fingerprintOf({ ...base, routes: [{ ...one, layout: "x/{trackingId}" }, two] }, "none", {})).toBe(
     prints[0],
   );
+  // Nor do recipients, unless a route names some.
+  const known = { recipients: { to: ["a"], cc: [] } };
+  expect(fingerprintOf(base, "none", known)).toBe(prints[0]);
+  const named = { ...base, routes: [{ ...one, when: { recipient: ["a"] } }, two] };
+  expect(fingerprintOf(named, "none", known)).not.toBe(fingerprintOf(named, "none", {}));
 });
 
 const INVISIBLE = Array.from({ length: 0x110000 }, (_, code) => code)
@@ -128,7 +142,7 @@ function facts({
   subject = "",
   fileNames = [] as readonly string[],
 }): RouteFacts {
-  return { sender, subject, fileNames, bytes: 0 };
+  return { sender, subject, recipients: { to: [], cc: [] }, fileNames, bytes: 0 };
 }
 
 async function actionFor(action: RouteAction, when: RouteConditions, given: RouteFacts) {

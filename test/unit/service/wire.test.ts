@@ -115,7 +115,7 @@ describe("the service's JSON becomes the model", () => {
       { mail: "", transferId: undefined, downloadUrl: undefined },
       { mail: "", transferId: undefined, downloadUrl: undefined },
     ]);
-    expect([entries[0]?.to, entries[0]?.cc]).toEqual([["me@here.example"], []]);
+    expect(entries[0]?.addressees).toEqual({ to: ["me@here.example"], cc: [], more: 2 });
     expect(wire.decodeLegacy({ data: [{ trackingId: "t", recipients }] }, "x").entries).toHaveLength(1);
   });
 
