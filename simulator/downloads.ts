@@ -131,7 +131,8 @@ function chooseFiles(call: Call, { settings }: World, transfer: StoredTransfer):
     .flatMap((list) => list.split(","))
     .map((id) => id.trim())
     .filter((id) => id !== "");
-  if (ids.length === 0 || !isAtLeast(settings.version, { major: 1, minor: 11 })) return transfer.files;
+  const canChoose = isAtLeast(settings.version, { major: 1, minor: 11 }) && !settings.ignoresFileIds;
+  if (ids.length === 0 || !canChoose) return transfer.files;
   if (ids.some((id) => !transfer.files.some((file) => file.id === id))) {
     throw new ServiceError("noSuchEntity", "customized-files-ids");
   }

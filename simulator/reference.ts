@@ -25,6 +25,7 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
   refusedFields   parts of transfers that lists refuse to show, such as
                   ["transfer.recipients"]
   ignoresActive   true: lists of active transfers contain all transfers
+  ignoresFileIds  true: a ZIP has all files, whichever are requested
   wholeThreshold  true: a threshold that is not a whole number is answered with 404
   sessionLinks    true: download links contain ";jsessionid=" and the id of a session
   codesPerAddress how many codes an address gets in 15 minutes (no limit)

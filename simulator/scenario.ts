@@ -354,6 +354,8 @@ const scenario = shape({
   refusedFields: optional(v.array(v.pipe(text, v.regex(/^\w+\.\w+$/, "must be two names with a dot")))),
   /** Lists contain transfers in every state, although only active ones are requested. Default false. */
   ignoresActive: optional(v.boolean()),
+  /** A ZIP always has all files, whichever are requested. Default false. */
+  ignoresFileIds: optional(v.boolean()),
   /** Answers a threshold that is not a whole number with 404, as some frameworks do. Default false. */
   wholeThreshold: optional(v.boolean()),
   /** Puts the id of a web session into the download links. Default false. */

@@ -11,6 +11,7 @@ export interface Version {
 
 export function settingsOf(scenario: Scenario) {
   const seed = scenario.seed ?? 1;
+  const { ignoresFileIds = false } = scenario;
   const { limit = 5, reaction = "delete", lockSeconds = 600 } = scenario.wrongPasswords ?? {};
   const [major = 1, minor = 15] = (scenario.apiVersion ?? "1.15").split(".").map(Number);
   const version: Version = { major, minor };
@@ -31,6 +32,7 @@ export function settingsOf(scenario: Scenario) {
     otherFields: scenario.otherFields ?? "select",
     refusedFields: scenario.refusedFields ?? [],
     ignoresActive: scenario.ignoresActive ?? false,
+    ignoresFileIds,
     wholeThreshold: scenario.wholeThreshold ?? false,
     sessionLinks: scenario.sessionLinks ?? false,
     codesPerAddress: scenario.codesPerAddress ?? Number.POSITIVE_INFINITY,

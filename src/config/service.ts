@@ -63,7 +63,7 @@ export const SERVICE_KEYS = {
   ),
   fileIdList: key(
     { type: "string", enum: ["repeat", "comma"], default: "repeat" },
-    "How `inlet api zip --only` and `--except` send several file ids: as one parameter per id, or as one with commas. Try the other if the ZIP has the wrong files.",
+    "How a request for some files of a ZIP (after one broke off, or by `inlet api zip --only`) sends their ids: as one parameter per id, or as one with commas. Try the other if the ZIP has the wrong files.",
   ),
   rulesWithoutMode: key(
     SWITCH,

@@ -6,9 +6,10 @@ import { type OpenFile, rm, withFile } from "../base/files.ts";
 import type { Sum } from "../base/sums.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { bytesOf, type Contents, type Proven } from "../model/manifest.ts";
-import { type FetchContext, type FetchedFile, fetchFiles } from "./fetch.ts";
+import type { ZipOptions } from "../service/port.ts";
+import { type FetchContext, type FetchedFile, fetchFiles, hasCode } from "./fetch.ts";
 import { compareRow, fetchMessage } from "./message.ts";
-import { type Plan, unlistedRows } from "./open-transfer.ts";
+import { type Plan, type PlannedFile, unlistedRows } from "./open-transfer.ts";
 import { adoptContent } from "./reuse.ts";
 import type { Run } from "./run.ts";
 import { failOptional } from "./settle.ts";
@@ -17,7 +18,9 @@ import { failOptional } from "./settle.ts";
 const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
 
 /** Faults of a ZIP whose files may be sound. */
-const IS_DAMAGE: ReadonlySet<FaultCode> = new Set(["ARCHIVE_WRONG", "CHECKSUM_MISMATCH", "SIZE_MISMATCH"]);
+const DAMAGE: readonly FaultCode[] = ["ARCHIVE_WRONG", "CHECKSUM_MISMATCH", "SIZE_MISMATCH"];
+/** So many file-ids fit into the address of a request. */
+const MOST_IDS = 100;
 
 /** Throws what may be incomplete or wrong, once everything is fetched. An operator vouches for a released transfer. */
 export async function fetchContents(run: Run, plan: Plan): Promise<Proven> {
@@ -67,8 +70,23 @@ function doubtOf(contents: Contents, { announcedBytes }: Plan, { verify }: Mailb
   return new Fault("UNVERIFIABLE", { detail: "it holds neither a file nor a message" });
 }
 
-/** Reserves room first. The files and the message are requested together. */
+/** Where the service does not give out single files, the ZIP is fetched, which takes other room. */
 async function fetchAll(run: Run, plan: Plan) {
+  try {
+    return await fetchBy(run, plan);
+  } catch (error) {
+    if (!plan.isZippable || plan.way === "zip" || !refusesSingleFiles(error)) throw error;
+    return fetchBy(run, { ...plan, way: "zip" });
+  }
+}
+
+/** Other operations of the transfer were allowed, and what fails of the message is not thrown. */
+function refusesSingleFiles(error: unknown): boolean {
+  return hasCode(error, "POLICY_REFUSED", "ACCESS_REFUSED", "NOT_LICENSED") && error.answeredBy === "service";
+}
+
+/** Reserves room first. The files and the message are requested together. */
+async function fetchBy(run: Run, plan: Plan) {
   const { tools } = run;
   const { totalBytes } = plan;
   const stage = await run.openStage();
@@ -108,38 +126,82 @@ async function fetchAll(run: Run, plan: Plan) {
   }
 }
 
-/** If the ZIP is refused or damaged, single files are fetched instead. */
+/** If the ZIP is refused or damaged, single files are fetched for what it lacks. */
 async function fetchEither(context: FetchContext): Promise<readonly FetchedFile[]> {
-  if (context.plan.way === "files") return fetchFiles(context);
+  const { run, plan, stage } = context;
+  const fetched = new Map<PlannedFile, FetchedFile>();
   try {
-    return await fetchZip(context);
+    if (plan.way === "zip") await fetchZip(context, fetched);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
-    if (!IS_DAMAGE.has(error.code) && !failOptional(context.run, "zip", error)) throw error;
+    if (!DAMAGE.includes(error.code) && !failOptional(run, "zip", error)) throw error;
   } finally {
-    await rm(context.stage.zip, { force: true });
+    await rm(stage.zip, { force: true });
   }
-  return fetchFiles(context);
+  const others = plan.files.filter((file) => !fetched.has(file));
+  for (const [at, file] of (await fetchFiles(context, others)).entries())
+    fetched.set(others[at] ?? file, file);
+  return plan.files.map((file) => fetched.get(file) as FetchedFile);
 }
 
-/** The result is the same as with single files. The service makes a new ZIP for each request, so it cannot be resumed. */
-async function fetchZip({ run, plan, stage, onBytes }: FetchContext): Promise<FetchedFile[]> {
+/**
+ * The result is the same as with single files. The service makes a new ZIP for each request, so one that broke off cannot be
+ * resumed: its whole files are kept, and another ZIP is requested for the others, as long as each brings a file.
+ */
+async function fetchZip(context: FetchContext, fetched: Map<PlannedFile, FetchedFile>): Promise<void> {
+  const { run, plan, stage } = context;
+  const { files } = plan;
+  const add = (file: PlannedFile, sha256: Sum) => void fetched.set(file, { ...file, sha256 });
+  while (fetched.size < files.length) {
+    const before = fetched.size;
+    const missing = files.filter((file) => !fetched.has(file)).slice(0, MOST_IDS);
+    const wanted = before === 0 ? files : missing;
+    try {
+      await receiveZip(context, before === 0 ? {} : { only: missing.map(({ id }) => id) });
+      durableStep("ZIP fetched");
+      for (const [file, sum] of await unpack(context, wanted, fetched)) add(file, sum);
+      durableStep("ZIP unpacked");
+    } catch (error) {
+      const isBreak = hasCode(error, "CONNECTION_LOST", "SERVICE_TIMEOUT");
+      if (!isBreak && !hasCode(error, ...DAMAGE)) throw error;
+      const { salvageZip } = await import("./salvage.ts");
+      const target = { fileMode: run.handoff.fileMode, has: (file: PlannedFile) => fetched.has(file), add };
+      await salvageZip(stage.zip, files, stage.folder, target, run.signal);
+      if (!isBreak || fetched.size === before) throw error;
+    }
+  }
+}
+
+async function receiveZip({ run, plan, stage, onBytes }: FetchContext, options: ZipOptions): Promise<void> {
   const { access, files, totalBytes } = plan;
-  const { signal, handoff } = run;
   const maxBytes = totalBytes + files.length * ZIP_OVERHEAD.perFile + ZIP_OVERHEAD.whole;
   await rm(stage.zip, { force: true });
   await withFile(stage.zip, "wx", async (file: OpenFile) => {
-    const { body } = await run.source.service.openZip(access, { maxBytes }, signal);
+    const { body } = await run.source.service.openZip(access, { ...options, maxBytes }, run.signal);
     for await (const chunk of body) {
       await file.write(chunk);
       onBytes(chunk.byteLength);
     }
   });
-  durableStep("ZIP fetched");
+}
+
+/** A service may send other files than requested: then the ZIP must have all of the transfer. */
+async function unpack(
+  { run, plan, stage }: FetchContext,
+  wanted: readonly PlannedFile[],
+  fetched: Map<PlannedFile, FetchedFile>,
+) {
   // Loaded only if it is needed.
   const { unpackZip } = await import("./unpack.ts");
-  const { fileMode } = handoff;
-  const digests = await unpackZip(stage.zip, files, stage.folder, { fileMode }, signal);
-  durableStep("ZIP unpacked");
-  return files.map((file) => ({ ...file, sha256: digests.get(file) as Sum }));
+  const { fileMode } = run.handoff;
+  const unpackAs = (files: readonly PlannedFile[]) =>
+    unpackZip(stage.zip, files, stage.folder, { fileMode }, run.signal);
+  try {
+    return await unpackAs(wanted);
+  } catch (error) {
+    if (wanted === plan.files || !hasCode(error, "ARCHIVE_WRONG")) throw error;
+    // They are replaced.
+    fetched.clear();
+    return unpackAs(plan.files);
+  }
 }

@@ -45,11 +45,11 @@ export interface FetchedFile extends PlannedFile {
   readonly doubt?: Fault;
 }
 
-/** Fetches all files, even if one does not match its checksum: they may be all that is left of the transfer. */
-export function fetchFiles(context: FetchContext): Promise<FetchedFile[]> {
-  const { run, plan } = context;
+/** Fetches files, even if one does not match its checksum: they may be all that is left of the transfer. */
+export function fetchFiles(context: FetchContext, files: readonly PlannedFile[]): Promise<FetchedFile[]> {
+  const { run } = context;
   const fetchOne = (file: PlannedFile, either: AbortSignal) => fetchFile(context, file, either);
-  return mapLimit(plan.files, run.tools.limits.filesPerTransfer, fetchOne, run.signal);
+  return mapLimit(files, run.tools.limits.filesPerTransfer, fetchOne, run.signal);
 }
 
 /** A file with a wrong checksum or size is fetched once more, from scratch. Throws a second `SIZE_MISMATCH`. */
@@ -182,7 +182,7 @@ function insteadOf({ originalName }: PlannedFile, instead: string): Fault {
   return new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
 }
 
-function hasCode(error: unknown, ...codes: readonly FaultCode[]): error is Fault {
+export function hasCode(error: unknown, ...codes: readonly FaultCode[]): error is Fault {
   return error instanceof Fault && codes.includes(error.code);
 }
 

@@ -37,6 +37,8 @@ export interface PlannedFile {
 export interface Plan {
   readonly access: TransferAccess;
   readonly way: "files" | "zip";
+  /** Every file has a name of its own: the entries of a ZIP have no ids. */
+  readonly isZippable: boolean;
   readonly files: readonly PlannedFile[];
   /** Of the listed files. */
   readonly totalBytes: number;
@@ -90,9 +92,11 @@ export async function openTransfer(run: Run): Promise<Step<Plan>> {
     unknown ??= all.find((it) => !checksums.includes(it));
     planned.push({ id, name: names.get(id) ?? id, originalName: name, bytes, checksums });
   }
+  const isZippable = files.length > 0 && new Set(files.map(({ name }) => name)).size === files.length;
   return goOn({
     access,
-    way: chooseWay(mailbox.fetch, planned, totalBytes),
+    way: isZippable ? chooseWay(mailbox.fetch, files.length, totalBytes) : "files",
+    isZippable,
     files: planned,
     totalBytes,
     announcedBytes,
@@ -110,10 +114,7 @@ export function reservedNames({ marker, acknowledgement }: Handoff): string[] {
   return [...RESERVED_NAMES, ...[marker, acknowledgement].filter((name) => name !== undefined)];
 }
 
-/** The entries of a ZIP have no ids: if two files have the same name, they cannot be distinguished there. */
-function chooseWay(fetch: Mailbox["fetch"], files: readonly PlannedFile[], bytes: number): Plan["way"] {
-  const count = files.length;
-  if (count === 0 || new Set(files.map(({ originalName }) => originalName)).size < count) return "files";
+function chooseWay(fetch: Mailbox["fetch"], count: number, bytes: number): Plan["way"] {
   if (fetch !== "auto") return fetch;
   return count >= ZIP_FROM_FILES && bytes < count * ZIP_BELOW_AVERAGE_BYTES ? "zip" : "files";
 }

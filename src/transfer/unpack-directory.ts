@@ -33,7 +33,7 @@ export interface MatchedEntry {
   readonly entry: Entry;
 }
 
-const STORED = 0;
+export const STORED = 0;
 export const DEFLATED = 8;
 
 /**
@@ -127,8 +127,8 @@ const FORMS: readonly ((name: string) => string)[] = [
   (name) => composed(name).replaceAll("\\", "/"),
 ];
 
-/** Finds the wanted file of each entry. */
-class Unmatched {
+/** Finds the wanted file of each entry. Without `bytes` the size is not compared. */
+export class Unmatched {
   readonly #wanted: readonly WantedEntry[];
   /** Wanted files that have no entry yet. */
   readonly left: Set<WantedEntry>;
@@ -141,7 +141,7 @@ class Unmatched {
   }
 
   /** The file that belongs to an entry; `undefined` if no file has its name. */
-  async take(names: readonly string[], bytes: number): Promise<WantedEntry | undefined> {
+  async take(names: readonly string[], bytes?: number): Promise<WantedEntry | undefined> {
     for (const [at, form] of FORMS.entries()) {
       this.#byForm[at] ??= await this.#indexBy(form);
       for (const name of names) {
@@ -149,7 +149,7 @@ class Unmatched {
         if (file === undefined) continue;
         if (file === "several") throw wrong(`${quoted(name)} stands for several files`);
         if (!this.left.delete(file)) throw wrong(`${quoted(name)} is there twice`);
-        if (file.bytes !== bytes) throw wrongSize(name, bytes, file.bytes);
+        if (bytes !== undefined && file.bytes !== bytes) throw wrongSize(name, bytes, file.bytes);
         return file;
       }
     }
@@ -167,8 +167,11 @@ class Unmatched {
 }
 
 /** In the encoding that the entry declares, and as UTF-8, which many programs use without declaring it. */
-function decodeName(entry: Entry): readonly [string, string] {
-  const { generalPurposeBitFlag, fileNameRaw, extraFields } = entry;
+export function decodeName({
+  generalPurposeBitFlag,
+  fileNameRaw,
+  extraFields,
+}: Pick<Entry, "generalPurposeBitFlag" | "fileNameRaw" | "extraFields">): readonly [string, string] {
   return [
     getFileNameLowLevel(generalPurposeBitFlag, fileNameRaw, extraFields, true),
     fileNameRaw.toString("utf8"),

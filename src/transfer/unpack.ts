@@ -47,13 +47,13 @@ const SMALL_ENTRY_BYTES = 256 * 1024;
  * When it returns, every file is synced, and the folder is not. Throws `ARCHIVE_WRONG`, `SIZE_MISMATCH`,
  * `CHECKSUM_MISMATCH`, `ALGORITHM_UNKNOWN`, `DISK_FULL`, `DISK_REFUSED` or `STOPPED`.
  */
-export async function unpackZip(
+export async function unpackZip<File extends WantedEntry>(
   zipPath: string,
-  wanted: readonly WantedEntry[],
+  wanted: readonly File[],
   folder: string,
   { fileMode, ...options }: MatchOptions & { readonly fileMode: number },
   signal: AbortSignal,
-): Promise<ReadonlyMap<WantedEntry, Sum>> {
+): Promise<ReadonlyMap<File, Sum>> {
   // A defect where names are chosen must not write outside of the folder.
   const unsafe = wanted.find(({ name }) => !isPlainName(name));
   if (unsafe !== undefined) throw new TypeError(`${quoted(unsafe.name)} is no plain file name`);
@@ -62,7 +62,7 @@ export async function unpackZip(
   const limit = timeLimit(Math.min(limitMs, LONGEST_TIMER_MS));
   const either = AbortSignal.any([signal, limit.signal]);
   const made: WantedEntry[] = [];
-  const digests = new Map<WantedEntry, Sum>();
+  const digests = new Map<File, Sum>();
   const unpackFrom = async (reader: ZipReader, archive: ZipFile) => {
     const matched = await matchDirectory(archive, wanted, options, either);
     if ((await readdir(folder)).length > 0) {
@@ -73,7 +73,7 @@ export async function unpackZip(
       return withFile(join(folder, match.wanted.name), "wx", async (file) => {
         made.push(match.wanted);
         const write = (chunk: Buffer) => file.write(chunk);
-        digests.set(match.wanted, await readEntry(reader, archive, match, write, all));
+        digests.set(match.wanted as File, await readEntry(reader, archive, match, write, all));
         await finishFile(file, fileMode);
       });
     };
@@ -122,17 +122,26 @@ export async function verifyZip(
   });
 }
 
-/** Errors of yauzl and zlib become `ARCHIVE_WRONG`, those of the disk its faults, and a stop `STOPPED`. */
 async function withArchive<Result>(
   zip: OpenFile,
   signal: AbortSignal,
   work: (reader: ZipReader, archive: ZipFile) => Promise<Result>,
 ): Promise<Result> {
-  try {
-    const reader = new ZipReader(zip, (await zip.stat()).size);
+  return await withReader(zip, signal, async (reader) => {
     if (await reader.hasTwoEnds()) throw wrong("it has two directories");
     const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
     return await work(reader, await fromRandomAccessReaderPromise(reader, reader.bytes, options));
+  });
+}
+
+/** Errors of yauzl and zlib become `ARCHIVE_WRONG`, those of the disk its faults, and a stop `STOPPED`. */
+export async function withReader<Result>(
+  zip: OpenFile,
+  signal: AbortSignal,
+  work: (reader: ZipReader) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work(new ZipReader(zip, (await zip.stat()).size));
   } catch (error) {
     if (error instanceof Fault) throw error;
     if (signal.aborted) throw new Fault("STOPPED");
@@ -141,7 +150,7 @@ async function withArchive<Result>(
   }
 }
 
-/** Passes the content of one entry to `write`, and returns its SHA-256. Throws unless the content is as announced. */
+/** As `verifyContent`, of one entry. */
 async function readEntry(
   reader: ZipReader,
   archive: ZipFile,
@@ -150,64 +159,90 @@ async function readEntry(
   signal: AbortSignal,
 ): Promise<Sum> {
   const { wanted, entry } = match;
-  const verification = startVerification(wanted.checksums);
   const { fileDataStart } = await archive.readLocalFileHeaderPromise(entry, { minimal: true });
+  const { compressionMethod, compressedSize, crc32: crc } = entry;
+  const chunks = contentOf(reader, fileDataStart, wanted, compressionMethod, signal, compressedSize);
+  return verifyContent(chunks, wanted, write, signal, crc);
+}
+
+/** Passes the content of one file to `write`, and returns its SHA-256. Throws unless the content is as announced. */
+export async function verifyContent(
+  chunks: AsyncIterable<Buffer>,
+  { bytes: announced, originalName, checksums }: WantedEntry,
+  write: (chunk: Buffer) => Promise<void>,
+  signal: AbortSignal,
+  announcedCrc?: number,
+): Promise<Sum> {
+  const verification = startVerification(checksums);
   let bytes = 0;
   let crc = 0;
-  for await (const chunk of contentOf(reader, fileDataStart, match, signal)) {
+  for await (const chunk of chunks) {
     signal.throwIfAborted();
     bytes += chunk.length;
-    if (bytes > wanted.bytes) throw wrongSize(wanted.originalName, "more", wanted.bytes);
-    crc = crc32(chunk, crc);
+    if (bytes > announced) throw wrongSize(originalName, "more", announced);
+    if (announcedCrc !== undefined) crc = crc32(chunk, crc);
     verification.update(chunk);
     await write(chunk);
   }
-  if (bytes < wanted.bytes) throw wrongSize(wanted.originalName, bytes, wanted.bytes);
-  if (crc !== entry.crc32) throw wrong(`${quoted(wanted.originalName)} is damaged`);
-  return verification.finish(`${quoted(wanted.originalName)} in the ZIP`);
+  if (bytes < announced) throw wrongSize(originalName, bytes, announced);
+  if (announcedCrc !== undefined && crc !== announcedCrc) throw wrong(`${quoted(originalName)} is damaged`);
+  return verification.finish(`${quoted(originalName)} in the ZIP`);
 }
 
-/** May yield a little more than was announced. */
-async function* contentOf(
+/**
+ * May yield a little more than was announced. Returns how many bytes of the archive it took: `packedBytes`, which are unknown
+ * in an archive without its directory.
+ */
+export async function* contentOf(
   reader: ZipReader,
   from: number,
-  { wanted, entry }: MatchedEntry,
+  wanted: WantedEntry,
+  method: number,
   signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const { compressedSize } = entry;
+  packedBytes?: number,
+): AsyncGenerator<Buffer, number> {
   // Some programs mark an empty entry as deflated although it has no bytes.
-  const isDeflated = entry.compressionMethod === DEFLATED && compressedSize > 0;
-  if (Math.max(compressedSize, wanted.bytes) <= SMALL_ENTRY_BYTES) {
-    const stored = await reader.bytesAt(from, compressedSize);
-    yield isDeflated ? inflateSmall(stored, wanted) : stored;
-    return;
-  }
-  const stored = reader.stream(from, from + compressedSize);
-  yield* isDeflated ? inflate(stored, compressedSize, signal) : stored;
+  const isDeflated = method === DEFLATED && packedBytes !== 0;
+  const mostBytes = isDeflated ? wanted.bytes + wanted.bytes / 64 + 64 : wanted.bytes;
+  const end = from + (packedBytes ?? Math.min(Math.ceil(mostBytes), reader.bytes - from));
+  let read = end - from;
+  if (Math.max(read, wanted.bytes) <= SMALL_ENTRY_BYTES) {
+    const stored = await reader.bytesAt(from, read);
+    const small = isDeflated ? inflateSmall(stored, wanted) : { buffer: stored, read };
+    read = small.read;
+    yield small.buffer;
+  } else if (isDeflated) read = yield* inflate(reader.stream(from, end), signal);
+  else yield* reader.stream(from, end);
+  if (packedBytes !== undefined && read !== packedBytes) throw wrong("an entry is longer than its content");
+  return read;
 }
 
-function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry): Buffer {
+function inflateSmall(deflated: Buffer, { bytes, originalName }: WantedEntry) {
   try {
     // `maxOutputLength` must be at least 1.
     const { buffer, engine } = inflateRawSync(deflated, { maxOutputLength: bytes + 1, info: true });
-    if (engine.bytesWritten !== deflated.length) throw wrong("an entry is longer than its content");
-    return buffer;
+    return { buffer, read: engine.bytesWritten };
   } catch (error) {
     if (error instanceof RangeError) throw wrongSize(originalName, "more", bytes);
     throw error;
   }
 }
 
+/** Returns how many bytes it took. */
 async function* inflate(
   deflated: AsyncIterable<Buffer>,
-  bytes: number,
   signal: AbortSignal,
-): AsyncGenerator<Buffer> {
+): AsyncGenerator<Buffer, number> {
   const inflater = createInflateRaw({ chunkSize: INFLATED_CHUNK_BYTES });
   // The inflater throws this failure below.
   pipeline(deflated, inflater, { signal }).catch(() => {});
-  yield* inflater;
-  if (inflater.bytesWritten !== bytes) throw wrong("an entry is longer than its content");
+  try {
+    yield* inflater;
+  } finally {
+    // Bytes that follow are not read.
+    inflater.destroy();
+  }
+  return inflater.bytesWritten;
 }
 
 /** Holds the directory of a thousand entries, or several small entries. */
@@ -222,7 +257,7 @@ const MAX_COMMENT_BYTES = 0xffff;
  * Reads a ZIP for yauzl, and trusts none of the positions that it names. Yauzl's own reader passes any position to the
  * system, whose error cannot be caught. The caller closes the handle.
  */
-class ZipReader extends RandomAccessReader {
+export class ZipReader extends RandomAccessReader {
   readonly bytes: number;
   readonly #file: OpenFile;
   /** The bytes read last, and some after them: directories are read in many small steps. */
