@@ -46,6 +46,11 @@ export const OUTPUT_BYTES = 2 * KIB;
 /** One answer of a mail server. */
 export const MAIL_ANSWER_BYTES = 64 * KIB;
 
+// Redis: whoever can write there chooses the size of a value. The library reads an answer as a whole.
+
+/** One answer: a job has a few hundred bytes, and a list of stalled jobs may name many thousands. */
+export const REDIS_ANSWER_BYTES = 8 * MIB;
+
 // HTTP callers: the console with its API, its probes and its metrics.
 
 /** Connections that wait in the kernel until the console takes them. With more, clients try again after a second or two. */

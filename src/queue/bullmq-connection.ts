@@ -3,10 +3,11 @@
 import { once } from "node:events";
 import type { ConnectionOptions } from "node:tls";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
+import { REDIS_ANSWER_BYTES } from "../base/bounds.ts";
 import { unlessStopped } from "../base/deadline.ts";
 import { asFault, Fault } from "../base/faults.ts";
 import { authoritiesWith } from "../base/trust.ts";
-import { faultOfRedis, isReadOnly } from "./bullmq-errors.ts";
+import { ANSWER_TOO_LARGE, faultOfRedis, isReadOnly } from "./bullmq-errors.ts";
 
 export interface RedisSettings {
   /** Host and port are not used with sentinels or a cluster. */
@@ -32,6 +33,37 @@ const MIN_VERSION = [6, 2] as const;
 const CONNECT_TIMEOUT_MS = 5_000;
 const LONGEST_PAUSE_MS = 5_000;
 
+/** Refuses the commands of a connection, and connects again, once an answer exceeds the bound. */
+function boundAnswers(redis: Redis): Redis {
+  let bytes = 0;
+  const answered = () => {
+    bytes = 0;
+  };
+  const send = redis.sendCommand.bind(redis);
+  redis.sendCommand = (command, stream) => {
+    command.promise.then(answered, answered);
+    return send(command, stream);
+  };
+  redis.on("connect", () => {
+    bytes = 0;
+    redis.stream.on("data", ({ length }: Buffer) => {
+      bytes += length;
+      if (bytes <= REDIS_ANSWER_BYTES) return;
+      const error = new Error(ANSWER_TOO_LARGE);
+      redis.recoverFromFatalError(error, error, { offlineQueue: false });
+      redis.stream.destroy();
+    });
+  });
+  return redis;
+}
+
+function boundCluster(cluster: Cluster): Cluster {
+  cluster.on("+node", boundAnswers);
+  const duplicate = cluster.duplicate.bind(cluster);
+  cluster.duplicate = (...given) => boundCluster(duplicate(...given));
+  return cluster;
+}
+
 /** BullMQ waits for the `end` of its connections, which ioredis does not emit while it pauses before a reconnect. */
 class EndingRedis extends Redis {
   override disconnect(reconnect = false): void {
@@ -45,7 +77,9 @@ class EndingRedis extends Redis {
   override duplicate(override: Partial<RedisOptions> = {}): never {
     const options: RedisOptions = Object.assign({}, this.options, override);
     // A worker's connection may still lead to a server that has become a replica.
-    return new EndingRedis({ ...options, replyMapping: "legacy", reconnectOnError: isReadOnly }) as never;
+    return boundAnswers(
+      new EndingRedis({ ...options, replyMapping: "legacy", reconnectOnError: isReadOnly }),
+    ) as never;
   }
 }
 
@@ -60,13 +94,11 @@ export function connect(settings: RedisSettings): RedisClient {
     ...security(settings),
   };
   if (settings.cluster.length > 0) {
-    return new Cluster(settings.cluster.map(parseNode), {
-      redisOptions: options,
-      clusterRetryStrategy: retryStrategy,
-    });
+    const nodes = settings.cluster.map(parseNode);
+    return boundCluster(new Cluster(nodes, { redisOptions: options, clusterRetryStrategy: retryStrategy }));
   }
   if (settings.sentinels.length > 0) {
-    return new EndingRedis({
+    const redis = new EndingRedis({
       ...options,
       retryStrategy,
       sentinels: settings.sentinels.map(parseNode),
@@ -76,9 +108,12 @@ export function connect(settings: RedisSettings): RedisClient {
       // Without these, connections to the sentinels and to the master would not be encrypted.
       ...(options.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: options.tls }),
     });
+    return boundAnswers(redis);
   }
   const server = parseNode(settings.url?.host || "127.0.0.1");
-  return new EndingRedis({ ...options, retryStrategy, ...server, db: databaseOf(settings.url) });
+  return boundAnswers(
+    new EndingRedis({ ...options, retryStrategy, ...server, db: databaseOf(settings.url) }),
+  );
 }
 
 /** Waits for the connection. Throws the first error, and `STOPPED`. */

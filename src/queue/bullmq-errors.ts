@@ -8,6 +8,7 @@ interface Refusal {
   readonly advice: string;
 }
 
+export const ANSWER_TOO_LARGE = "the answer is larger than any that Inlet needs";
 const ODD_VALUE = "a key holds a value that is not Inlet's";
 /** The error of a script does not name the command. */
 const UNNAMED_COMMAND = "its user may not do all that Inlet needs";
@@ -37,7 +38,9 @@ const REFUSALS: readonly Refusal[] = [
     advice: "Give the user the missing permission (ACL SETUSER); the daemon then continues by itself.",
   },
   {
-    pattern: /\bWRONGTYPE\b|user_script|is not (an integer|a valid float)|would overflow/,
+    pattern: new RegExp(
+      `\\bWRONGTYPE\\b|user_script|is not (an integer|a valid float)|would overflow|${ANSWER_TOO_LARGE}`,
+    ),
     cause: ODD_VALUE,
     advice: ODD_ADVICE,
   },
