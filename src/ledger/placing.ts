@@ -144,8 +144,11 @@ export class Placing {
   async place(id: StageId, end: EndRecord, root: string, proof?: Sum): Promise<void> {
     const placement =
       end.placement === undefined ? placementOfFolder(end.folder ?? "") : await this.#read(id);
-    // The delivery was placed and picked up, and a power cut has brought back its empty folders.
-    if (placement === undefined) return this.#removeStage(id);
+    // The delivery was placed and picked up, and a power cut has brought back its folders, perhaps with what a consumer took.
+    if (placement === undefined) {
+      await this.#options.disk.removeTree(this.#options.paths.staged(id));
+      return this.drop(id);
+    }
     const { parent, phases } = placement;
     if (proof !== undefined && proof === end.sum) this.#proven.add(id.token);
     const work = async (open: InboxFolder) => {

@@ -75,7 +75,8 @@ export class Troubles {
 
   spoilFolder(inFolder: string): void {
     this.#badFolder = inFolder;
-    if (LOOKED_AT.has(inFolder)) this.#badFolderSinceMs = this.#world.schedule.nowMs;
+    // It takes the place of another one, which can be read again.
+    this.#badFolderSinceMs = LOOKED_AT.has(inFolder) ? this.#world.schedule.nowMs : undefined;
   }
 
   mendFolder(): void {

@@ -98,6 +98,91 @@ test("a folder of an earlier round of another mailbox is no reason to ask", asyn
   expect(log.filter(isDelivery)).toHaveLength(3);
 });
 
+test("no folder is removed early because the clock was behind when it was delivered", async () => {
+  const clock = at(0, { kind: "clock", byMs: -120 * MINUTE_MS, ms: 45_000 });
+  const plan = planOf([clock], {}, { handoff: { keep: { notPickedUp: "5m" } } });
+  const log = await runWell({ ...plan, unrestMs: 7 * MINUTE_MS });
+  expect(log.some((line) => line.includes("folder-removed"))).toBe(true);
+});
+
+test("I7 nothing silent: a process shows what another one has made of its transfer", async () => {
+  const damage = at(0, { kind: "damage", transfer: 0, ms: 100_000 });
+  const pause = { kind: "freeze", afterSteps: 1, ms: 45_000, inFolder: "staging" } as const;
+  let taken = 0;
+  for (let seed = 1; seed <= 4; seed++) {
+    // Of the process that status is asked of.
+    const paused = at(0, {
+      kind: "when",
+      moment: "file",
+      afterSteps: 0,
+      pauseMs: 0,
+      inFolder: undefined,
+      what: pause,
+    });
+    const log = await runWell({ ...planOf([damage, paused], {}, { isShared: true }), seed });
+    const daemons = log.flatMap((line) => /(daemon \d): .* is downloading/.exec(line)?.[1] ?? []);
+    if (new Set(daemons).size > 1) taken++;
+  }
+  expect(taken).toBeGreaterThan(0);
+});
+
+describe("what a rule leaves out now leaves nothing in quarantine, and is shown as that", () => {
+  const site = { ...PLAIN, boxes: [{ ...PLAIN_BOX, otherwise: "ignore" }] } as const;
+  const run = async (meanwhile: Happening) => {
+    const log = await runWell(
+      planOf(
+        [
+          at(0, { kind: "damage", transfer: 0, ms: 10_000 }),
+          at(20_000, { kind: "site", site }),
+          at(30_000, meanwhile),
+          at(30_000, { kind: "order", action: "retry", transfer: 0, withPassword: false }),
+        ],
+        {},
+      ),
+    );
+    expect(log.filter((line) => line.includes("ended as gone"))).toHaveLength(1);
+    return log;
+  };
+
+  test("although the disk fails right after its round has ended", async () => {
+    const log = await run({ kind: "disk-fails", afterSteps: 0, times: 1, inFolder: "quarantine" });
+    expect(log.some((line) => line.includes("the disk fails"))).toBe(true);
+  });
+
+  test.each([
+    ["quarantine", 0],
+    ...Array.from({ length: 5 }, (_, steps) => ["ledger", steps] as const),
+  ] as const)("although a daemon is killed in %s after %i steps", async (inFolder, afterSteps) => {
+    const log = await run({ kind: "kill", isPowerCut: false, downMs: 30_000, afterSteps, inFolder });
+    expect(log.some((line) => line.includes("is killed"))).toBe(true);
+  });
+});
+
+test("what a power cut brings back of a delivery that was picked up is in the way of nothing", async () => {
+  const site = { handoff: { deliver: "files", manifest: "beside" } } as const;
+  const happenings = [
+    at(0, { kind: "greedy", ms: 50_000 }),
+    at(60_000, { kind: "kill", afterSteps: 1, inFolder: undefined, isPowerCut: true, downMs: 10_000 }),
+  ];
+  for (let seed = 1; seed <= 8; seed++) {
+    const log = await runWell({ ...planOf(happenings, {}, site), unrestMs: 20 * MINUTE_MS, seed });
+    const cut = log.findIndex((line) => line.includes("the power is cut"));
+    expect(log.slice(0, cut).some((line) => line.includes("folder-picked-up"))).toBe(true);
+  }
+});
+
+test("nothing is left of a delivery that a crash has made unknown, and that the service lists no longer", async () => {
+  const plan = planOf([], {}, { handoff: { command: [PROGRAMS.common] } });
+  const happenings = [
+    at(1_000, { kind: "kill", afterSteps: 0, inFolder: "outbox", isPowerCut: false, downMs: 200_000 }),
+    at(2_000, { kind: "arrive", transfer: 0 }),
+    at(100_000, { kind: "vanish", transfer: 0, how: "deleted_by_revocation" }),
+  ];
+  const log = await runWell({ ...plan, happenings });
+  expect(log.some((line) => line.includes("is delivering"))).toBe(true);
+  expect(log.some(isDelivery)).toBe(false);
+});
+
 async function runWell(plan: Plan): Promise<readonly string[]> {
   const { violations, log } = await runPlan(plan, true);
   expect(violations).toEqual([]);

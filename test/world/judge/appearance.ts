@@ -39,12 +39,13 @@ export class Appearance {
       observer.violate(`I2: ${to} appears, and no record says so`);
       return;
     }
-    this.#checkFirst(delivery, `${suffix ?? ""}${part ?? ""}`, to);
+    const isFirst = this.#checkFirst(delivery, `${suffix ?? ""}${part ?? ""}`, to);
     if (entry.kind === "file" && !isSynced(entry)) observer.violate(`I1: ${to} appears, and is not synced`);
     this.#checkRights(delivery, to, entry);
     this.#checkRecord(delivery, from, to);
     if (suffix === undefined && entry.kind === "folder") this.#judgeFolder(delivery, to, entry);
-    else if (part !== undefined) this.#judgeFile(delivery, to, entry, suffix === undefined);
+    else if (part !== undefined)
+      this.#judgeFile(delivery, to, entry, { isSent: suffix === undefined, isFirst });
     // Without the record of a round, a transfer begins with it again: then its deliveries are counted.
     if (ends.length > 1 && !this.#world.hasLost)
       observer.violate(`I2: round ${round} of ${delivery.trackingId} ended twice`);
@@ -73,10 +74,12 @@ export class Appearance {
   }
 
   /** Each part appears once. Only a power cut may take it back. */
-  #checkFirst(delivery: Delivered, what: string, to: string): void {
-    const wasSeen = delivery.seen.has(what) && !this.#world.calm.hadPowerCut(delivery.atMs);
-    if (wasSeen || delivery.paths.includes(to)) this.#observer.violate(`I2: ${to} appears a second time`);
+  #checkFirst(delivery: Delivered, what: string, to: string): boolean {
+    const wasSeen = delivery.seen.has(what);
+    const isAgain = wasSeen && !this.#world.calm.hadPowerCut(delivery.atMs);
+    if (isAgain || delivery.paths.includes(to)) this.#observer.violate(`I2: ${to} appears a second time`);
     delivery.seen.set(what, to);
+    return !wasSeen;
   }
 
   /** Consumers can use it. */
@@ -184,10 +187,15 @@ export class Appearance {
   }
 
   /** A file that is delivered by itself, or one of ours beside others. */
-  #judgeFile(delivery: Delivered, path: string, entry: AnyEntry, isSent: boolean): void {
+  #judgeFile(
+    delivery: Delivered,
+    path: string,
+    entry: AnyEntry,
+    { isSent, isFirst }: { readonly isSent: boolean; readonly isFirst: boolean },
+  ): void {
     if (entry.kind !== "file") return;
     if (isSent) {
-      this.#judgeSentFile(delivery, path);
+      this.#judgeSentFile(delivery, path, isFirst);
       return;
     }
     const isManifest = entry.bytes.length > 0 && entry.bytes[0] === 0x7b;
@@ -197,12 +205,13 @@ export class Appearance {
     if (manifest !== undefined) this.#claimId(delivery, manifest);
   }
 
-  #judgeSentFile(delivery: Delivered, path: string): void {
+  /** A power cut may take back what a consumer has moved away before it was synced: then it appears once more. */
+  #judgeSentFile(delivery: Delivered, path: string, isFirst: boolean): void {
     const { trackingId, seen } = delivery;
     const name = path.slice(path.lastIndexOf("/") + 1);
     this.#report(checkNames([name], this.#observer.circumstances(delivery)));
     if (!name.startsWith(`${trackingId}_`)) this.#observer.violate(`${trackingId} appears as ${name}`);
-    if ([...seen.keys()].some((what) => what.startsWith(".beside")))
+    if (isFirst && [...seen.keys()].some((what) => what.startsWith(".beside")))
       this.#observer.violate(`I1: ${path} appears after what says that all is there`);
   }
 

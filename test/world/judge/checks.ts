@@ -365,6 +365,15 @@ function* checkLeftOvers(
     const record = recordOf(entry);
     return record?.state === "quarantined" && record.round === Number(round);
   };
+  /** Somebody else's file has a name that the round needs, whatever later rounds have come to. */
+  const isBlocked = (entry: string) =>
+    observer.deliveries.some((each) => {
+      const { name, round, record } = each;
+      const isInWay = (path: string) => path.includes(`/${record.folder}`) && disk.tryGet(path) !== undefined;
+      return (
+        entry.startsWith(`${name}~${round}`) && observer.isStaged(each) && [...observer.foreign].some(isInWay)
+      );
+    });
   const isFresh = (path: string) => (disk.tryGet(path)?.modifiedMs ?? 0) > schedule.nowMs - 1_000;
   const isConfigured = (entry: string) => {
     const of = observer.received.get(recordOf(entry)?.transferId ?? "");
@@ -381,9 +390,12 @@ function* checkLeftOvers(
   };
   const isKept: Readonly<Record<string, (entry: string) => boolean>> = {
     // A start removes those that a crash has left an hour ago.
-    staging: (entry) => entry.startsWith(".inlet-probe-") || isOpen(entry) || !isConfigured(entry),
+    staging: (entry) =>
+      entry.startsWith(".inlet-probe-") || isOpen(entry) || !isConfigured(entry) || isBlocked(entry),
     names: (entry) =>
-      disk.names(`${work}/names/${entry}`).some((claim) => isOpen(claim) || !isConfigured(claim)),
+      disk
+        .names(`${work}/names/${entry}`)
+        .some((claim) => isOpen(claim) || !isConfigured(claim) || isBlocked(claim)),
     // A start clears temporary files. Beside other processes, only those that are older than an hour. The daemon may make one
     // right now, to see whether it can.
     new: (entry) => site.isShared || !isRestarted || isFresh(`${work}/new/${entry}`),
@@ -391,7 +403,7 @@ function* checkLeftOvers(
     // A transfer that is gone may have nothing else left: an operator who acknowledges that clears it.
     quarantine: (entry) =>
       isOpen(entry) || isLastRound(entry) || isUnacknowledged(entry) || !isConfigured(entry),
-    outbox: (entry) => isOpen(entry) || isAwaited(entry) || !isConfigured(entry),
+    outbox: (entry) => isOpen(entry) || isAwaited(entry) || !isConfigured(entry) || isBlocked(entry),
   };
   const isAwaited = (entry: string) => {
     const [, key, kind] = /^(.+~\d+)\.(json|wait|kept)$/.exec(entry) ?? [];

@@ -349,6 +349,13 @@ export class Observer {
     return this.#names.get(fold(address));
   }
 
+  /** A part of it may still be in its stage. */
+  isStaged({ name, round, token }: Delivered): boolean {
+    const { disk, work } = this.#world;
+    const staged = `${work}/staging/${name}~${round}~${token}`;
+    return [staged, `${staged}.beside`].some((path) => disk.tryGet(path) !== undefined);
+  }
+
   /** What is known of a delivery when a consumer looks at it. */
   circumstances({ of, record, sites }: Delivered): Circumstances {
     const { transfer, address, transferId } = of;
