@@ -58,7 +58,7 @@ export class FileLedger {
   readonly attempts: AttemptSlots;
   /** Where mailboxes start: durable, and never changed. */
   readonly starts: ReturnType<typeof startsIn>;
-  /** Facts about services: durable, and never changed. */
+  /** Facts about services. */
   readonly services: ReturnType<typeof servicesIn>;
   /** The rounds, and the content of their attempts. */
   readonly stages: Rounds;

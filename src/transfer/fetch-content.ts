@@ -72,12 +72,19 @@ function doubtOf(contents: Contents, { announcedBytes }: Plan, { verify }: Mailb
 
 /** Where the service does not give out single files, the ZIP is fetched, which takes other room. */
 async function fetchAll(run: Run, plan: Plan) {
+  if (plan.way === "zip" || !plan.isZippable) return fetchBy(run, plan);
+  const { ledger, clock } = run.tools;
+  const fact = [run.source.service.id, "refuses single files"];
+  const isRefused = await ledger.services.isUsual(clock.now(), ...fact);
   try {
-    return await fetchBy(run, plan);
+    if (!isRefused) return await fetchBy(run, plan);
   } catch (error) {
-    if (!plan.isZippable || plan.way === "zip" || !refusesSingleFiles(error)) throw error;
-    return fetchBy(run, { ...plan, way: "zip" });
+    if (!refusesSingleFiles(error)) throw error;
   }
+  const fetched = await fetchBy(run, { ...plan, way: "zip" });
+  // What the disk does not keep is found out again.
+  if (!isRefused) await ledger.services.addTime(clock.now(), ...fact).catch(() => {});
+  return fetched;
 }
 
 /** Other operations of the transfer were allowed, and what fails of the message is not thrown. */

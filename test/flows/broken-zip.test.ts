@@ -148,6 +148,26 @@ test.each([
   expect(simulator.totals()).toMatchObject({ zip: 1, info: 1 });
 });
 
+test("a service that refused single files of two transfers is not asked for them for a day, also after a start", async () => {
+  const { simulator, settings } = await openMailbox({}, { transfers: [] });
+  simulator.addFault({ on: "file", times: "always", does: { kind: "error", status: 403, errorCode: 3010 } });
+  const deliverNext = async (trackingId: string, ahead = 0) => {
+    simulator.addTransfer({ ...T1, trackingId, files: [{ name: "a", text: trackingId }] });
+    const before = simulator.totals().file;
+    const daemon = await runOnce(settings, { clock: { now: () => Date.now() + ahead } });
+    expect(daemon.stateOf(trackingId)).toBe("delivered");
+    return simulator.totals().file - before;
+  };
+  const [hour, day] = [3_600_000, 86_400_000];
+  expect(await deliverNext("t1")).toBe(1);
+  expect(await deliverNext("t2")).toBe(1);
+  expect(await deliverNext("t3")).toBe(0);
+  expect(await deliverNext("t4", day - hour)).toBe(0);
+  // It may give them out again, and if it does not, one more transfer is enough.
+  expect(await deliverNext("t5", day + hour)).toBe(1);
+  expect(await deliverNext("t6", day + 2 * hour)).toBe(0);
+});
+
 test("files that a ZIP cannot tell apart are not taken from one", async () => {
   const files = [
     { name: "a", text: "1" },
