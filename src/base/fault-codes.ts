@@ -147,6 +147,8 @@ export const FAULT_CODES = {
       "The checksum's algorithm is not supported. Verify the file by hand, and ask for support of the algorithm.",
     UNVERIFIABLE:
       "The service gives no checksum for the content, and this mailbox delivers only verified transfers. Check the content and release the transfer, or set verify: prefer for the mailbox.",
+    FILE_REMOVED:
+      "The service has removed a file of the transfer. Ask the sender for the file. A release delivers the other files, and their manifest names the missing one.",
     CHECKSUMS_INCOMPLETE:
       "The checksums file and the file list name different files. Ask the sender which files belong to the transfer, then release or discard it.",
     LIMIT_EXCEEDED:

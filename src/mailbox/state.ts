@@ -1,7 +1,7 @@
 /** A mailbox as a daemon works on it: its settings, its service, and its facts between two polls. */
 import type { Clock } from "../base/clock.ts";
 import type { DeadlineLimits } from "../base/deadline.ts";
-import { asFault, type Fault } from "../base/faults.ts";
+import { asFault, type Fault, tolerate } from "../base/faults.ts";
 import type { Outage } from "../base/outage.ts";
 import type { Secret } from "../base/secret.ts";
 import { setTimeout } from "../base/timers.ts";
@@ -11,7 +11,13 @@ import type { Emit } from "../model/events.ts";
 import type { TransferJob } from "../model/job.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { expiryOf, type TransferRecord } from "../model/record.ts";
-import { findRecipient, type MailboxId, mailboxIdOf, type TransferState } from "../model/transfer.ts";
+import {
+  findRecipient,
+  type MailboxId,
+  mailboxIdOf,
+  type RemovedFile,
+  type TransferState,
+} from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { JobQueue } from "../queue/port.ts";
 import type { Rejected, ServicePort } from "../service/port.ts";
@@ -38,6 +44,11 @@ export interface PollTools {
 
 /** The list with one entry. */
 export const LIGHT = { pageSize: 1, fields: "trackingId" };
+
+/** Of the files of transfers. A service that does not know the first may know the second. */
+const REMOVALS = "trackingId,status(files(id,removed,removalCause))";
+const FILE_STATES = "trackingId,transfer(files(id,state))";
+const MAX_PAGES = 10;
 
 /** How long one reading of the whole list is used. */
 const KEPT_MS = 60_000;
@@ -132,6 +143,26 @@ export class MailboxState {
       return this.stateOf(record, signal);
     }
     return (await this.#readStates(signal))(trackingId);
+  }
+
+  /**
+   * The files of an active transfer that the service has removed: of one among the newest, because each page is a request. None,
+   * if it does not say.
+   */
+  removedFiles(trackingId: string, signal: AbortSignal): Promise<readonly RemovedFile[]> {
+    return this.tokens.use(async (address) => {
+      const find = async (fields: string) => {
+        for (let page = 1; page <= MAX_PAGES; page++) {
+          const query = { active: true, page, pageSize: 100, fields };
+          const { entries, rejected } = await this.service.pollReceived(address, query, signal);
+          const found = entries.find((entry) => entry.trackingId === trackingId);
+          if (found !== undefined) return found.removed;
+          if (entries.length + rejected.length === 0) break;
+        }
+        return [];
+      };
+      return (await find(REMOVALS).catch(tolerate("BAD_REQUEST"))) ?? find(FILE_STATES);
+    }, signal);
   }
 
   /** Later calls share a successful reading for `KEPT_MS`. A failed one is not kept. */

@@ -77,6 +77,16 @@ const ArchiveShape = v.object({
   refused: v.optional(v.string()),
 });
 
+/** A file that was sent, and that the service has removed. */
+const MissingShape = v.object({
+  originalName: v.string(),
+  size: v.number(),
+  checksum: v.optional(v.string()),
+  algorithm: v.optional(v.string()),
+  /** In the service's words, if it gives any. */
+  cause: v.optional(v.string()),
+});
+
 const CONTENTS = {
   subject: v.optional(v.string()),
   /** `refused`: the service does not provide the message, and there may be one. */
@@ -84,6 +94,7 @@ const CONTENTS = {
   messageFile: v.optional(MessageShape),
   messageRow: v.optional(MessageRowShape),
   files: v.pipe(v.array(FileShape), v.readonly()),
+  missing: v.optional(v.array(MissingShape)),
   /** Received archives; missing if none was to be unpacked. */
   unpacked: v.optional(v.array(ArchiveShape)),
 };
@@ -139,15 +150,19 @@ export function deliveryId(name: string, round: number): string {
 }
 
 /** The keys of contents, and of all objects in them, in the order in which a digest takes them. */
-const KEYS = [CONTENTS, FILE, ArchiveShape.entries, MessageShape.entries, MessageRowShape.entries].flatMap(
-  Object.keys,
-);
+const SHAPES = [MissingShape, ArchiveShape, MessageShape, MessageRowShape].map(({ entries }) => entries);
+const KEYS = [CONTENTS, FILE, ...SHAPES].flatMap(Object.keys);
 
 /** Equal for equal contents: the order of their keys and the names in their delivery make no difference. */
 export async function digestOf(contents: Contents): Promise<string> {
-  const { subject, message, messageFile, messageRow, files, unpacked = [] } = contents;
+  const { subject, message, messageFile, messageRow, files, missing = [], unpacked = [] } = contents;
   const digest = createHash("sha256");
-  for await (const part of inTurns([{ subject, message, messageFile, messageRow }, ...files, ...unpacked])) {
+  for await (const part of inTurns([
+    { subject, message, messageFile, messageRow },
+    ...files,
+    ...missing,
+    ...unpacked,
+  ])) {
     digest.update(JSON.stringify(part, KEYS));
   }
   return digest.digest("hex");
@@ -159,10 +174,10 @@ export function withoutNames(contents: Contents): Contents {
 }
 
 /** `none` for a transfer without files: no checksum proved anything. */
-export function verifiedOf({ files }: Contents): Verified {
+export function verifiedOf({ files, missing = [] }: Contents): Verified {
   const count = files.filter(({ verified }) => verified).length;
   if (count === 0) return "none";
-  return count === files.length ? "all" : "some";
+  return count === files.length + missing.length ? "all" : "some";
 }
 
 /** Of the sender's files. */
@@ -256,8 +271,10 @@ export async function readManifest(
   };
   const files: Manifest["files"][number][] = [];
   const unpacked: NonNullable<Manifest["unpacked"]> = [];
+  const missing: NonNullable<Manifest["missing"]> = [];
   const onItem = (item: unknown, list: string) => {
     if (list === "files") files.push(check(DeliveredShape, item, list, files.length));
+    else if (list === "missing") missing.push(check(MissingShape, item, list, missing.length));
     else unpacked.push(check(ArchiveShape, item, list, unpacked.length));
   };
   const json = await parseLongJson(linesOf(hashed(), file), INBOX_ENTRY_BYTES, onItem).catch((error) => {
@@ -270,6 +287,7 @@ export async function readManifest(
     ...short,
     files: files.length > 0 ? files : short.files,
     unpacked: unpacked.length > 0 ? unpacked : short.unpacked,
+    missing: missing.length > 0 ? missing : short.missing,
   };
   for (const { name, deliveredAs = name } of filesIn<Delivered, Delivered>(manifest)) {
     demandPlainName(name, file);

@@ -33,15 +33,16 @@ export interface RouteFacts {
  */
 export function factsOfContents(
   { sender, recipients }: Sent,
-  { subject = "", files, unpacked = [] }: Contents,
+  { subject = "", files, missing = [], unpacked = [] }: Contents,
 ): RouteFacts {
   const replaced = unpacked.filter(({ isDelivered }) => !isDelivered);
-  const sent = [...files.filter(({ from }) => from === undefined), ...replaced];
+  const sent = [...files.filter(({ from }) => from === undefined), ...replaced, ...missing];
+  const delivered = [...files, ...replaced].map(({ name }) => name);
   return {
     sender,
     subject,
     recipients,
-    fileNames: [...files, ...replaced].flatMap(({ originalName, name }) => [originalName, name]),
+    fileNames: [...[...files, ...replaced, ...missing].map((file) => file.originalName), ...delivered],
     bytes: sent.reduce((sum, { size }) => sum + size, 0),
   };
 }

@@ -64,6 +64,8 @@ export interface ListedTransfer {
   readonly recipients: readonly Recipient[];
   /** All of them, whether they are shown in `recipients` or not. */
   readonly addressees: Addressees;
+  /** Of the files whose state it shows. */
+  readonly removed: readonly RemovedFile[];
   readonly expires: Date | undefined;
   /** `GENERATED`, `MANUAL`, `NONE`, or a word of a later version. */
   readonly passwordMode: string | undefined;
@@ -75,6 +77,13 @@ export interface ListedTransfer {
   readonly message: ListedField<string | undefined>;
   /** What the service sent, without links and secrets, only if the query asks to keep it. */
   readonly raw?: unknown;
+}
+
+/** A file that the service no longer gives out. Both texts may be empty: the service need not tell. */
+export interface RemovedFile {
+  readonly id: string;
+  /** For people. Untrusted text. */
+  readonly cause: string;
 }
 
 export interface TransferInformation {

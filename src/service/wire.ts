@@ -6,7 +6,6 @@ import * as v from "valibot";
 import { type AnsweredBy, Fault } from "../base/faults.ts";
 import { Secret } from "../base/secret.ts";
 import {
-  type Addressees,
   type ListedField,
   type ListedTransfer,
   type Recipient,
@@ -16,6 +15,7 @@ import {
   type TransferState,
   withoutSession,
 } from "../model/transfer.ts";
+import { addresseesOf, removedIn } from "./list-parts.ts";
 
 /** One page of a list. An entry that cannot be decoded is rejected without affecting the others. */
 export interface Page<Entry> {
@@ -42,15 +42,10 @@ const MAX_SECRET_CHARACTERS = 8_000;
 const MAX_NAME_CHARACTERS = 4_000;
 const MAX_RECIPIENTS = 10_000;
 const MAX_ENTRIES = 1_000;
-/** Of these, addresses are kept with each transfer. */
-const MAX_ADDRESSEES = 100;
-/** The longest address that mail allows. */
-const MAX_ADDRESS_CHARACTERS = 254;
 
 /** Text that goes into the ledger, the journal and the environment of commands. */
 const Short = v.pipe(v.string(), v.maxLength(MAX_CHARACTERS));
 const Id = v.pipe(Short, v.nonEmpty());
-const Address = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_ADDRESS_CHARACTERS));
 /** The ids of a list are kept in memory between polls. Real ones have 24 characters. */
 const TrackingId = v.pipe(v.string(), v.nonEmpty(), v.maxLength(MAX_ID_CHARACTERS));
 /** Text that is printed unchanged, so it must not hold control characters. */
@@ -146,11 +141,17 @@ const Listed = v.pipe(
   v.object({
     trackingId: TrackingId,
     status: v.nullish(
-      v.object({ sender: orMissing(v.object({ email: LenientText })), recipients: Recipients, state: State }),
+      v.object({
+        sender: orMissing(v.object({ email: LenientText })),
+        recipients: Recipients,
+        state: State,
+        files: v.optional(v.unknown()),
+      }),
     ),
     transfer: v.nullish(
       v.object({
         recipients: orMissing(v.object({ to: v.optional(v.unknown()), cc: v.optional(v.unknown()) })),
+        files: v.optional(v.unknown()),
         expirationDate: Time,
         confidentialMessageFileId: v.optional(v.unknown()),
         securityMode: orMissing(
@@ -167,6 +168,7 @@ const Listed = v.pipe(
       sender: status?.sender?.email,
       recipients: status?.recipients ?? [],
       addressees: addresseesOf(transfer?.recipients ?? {}),
+      removed: [...removedIn(status?.files), ...removedIn(transfer?.files)],
       expires: transfer?.expirationDate,
       passwordMode: transfer?.securityMode?.config?.passwordMode,
       securityMode: transfer?.securityMode?.name ?? { is: "unknown" },
@@ -175,22 +177,6 @@ const Listed = v.pipe(
     }),
   ),
 );
-
-/** `null` means none; a value that is no list says nothing. */
-function addresseesOf(lists: { readonly to?: unknown; readonly cc?: unknown }): Addressees {
-  const kept: { to?: string[]; cc?: string[]; more?: number } = {};
-  let [room, more] = [MAX_ADDRESSEES, 0];
-  for (const kind of ["to", "cc"] as const) {
-    const all: unknown = lists[kind] === null ? [] : lists[kind];
-    if (!Array.isArray(all)) continue;
-    const mails = all.slice(0, room).map((it: { readonly mail?: unknown } | null) => it?.mail);
-    const list = mails.filter((mail) => v.is(Address, mail));
-    kept[kind] = list;
-    room -= list.length;
-    more += all.length - list.length;
-  }
-  return more > 0 ? { ...kept, more } : kept;
-}
 
 /** Only `null` means none. A missing or empty id, or a boolean, says nothing. */
 function messageOf(id: unknown): ListedTransfer["message"] {

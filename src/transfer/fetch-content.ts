@@ -7,7 +7,7 @@ import type { Sum } from "../base/sums.ts";
 import type { Mailbox } from "../model/mailbox.ts";
 import { bytesOf, type Contents, type Proven } from "../model/manifest.ts";
 import type { ZipOptions } from "../service/port.ts";
-import { type FetchContext, type FetchedFile, fetchFiles, hasCode } from "./fetch.ts";
+import { type FetchContext, type FetchedFile, fetchFiles, hasCode, type LostFile } from "./fetch.ts";
 import { compareRow, fetchMessage } from "./message.ts";
 import { type Plan, type PlannedFile, unlistedRows } from "./open-transfer.ts";
 import { adoptContent } from "./reuse.ts";
@@ -16,6 +16,10 @@ import { failOptional } from "./settle.ts";
 
 /** Room in a ZIP for headers and names, beyond its files. */
 const ZIP_OVERHEAD = { perFile: 4096, whole: 16 * 1024 * 1024 };
+
+/** Of the removed files, so many are named to people, with so many characters. */
+const MAX_SHOWN = 3;
+const MAX_NAME = 80;
 
 /** Faults of a ZIP whose files may be sound. */
 const DAMAGE: readonly FaultCode[] = ["ARCHIVE_WRONG", "CHECKSUM_MISMATCH", "SIZE_MISMATCH"];
@@ -26,14 +30,18 @@ const MOST_IDS = 100;
 export async function fetchContents(run: Run, plan: Plan): Promise<Proven> {
   const { hasMessage, released } = run.record;
   const { messageRow: row } = plan;
-  const { files, message } = await fetchAll(run, plan);
+  const { files: all, message } = await fetchAll(run, plan);
+  const files = all.filter((file) => "sha256" in file);
+  const lost = all.filter((file) => "removed" in file);
   const messageRow = row && (await compareRow(run, plan, row, message));
   const contents: Proven = {
     subject: run.record.subject,
     message: message.kind,
     messageFile: message.kind === "present" ? message.file : undefined,
     messageRow,
-    files: files.map(({ name, originalName, bytes: size, checksums, sha256, doubt }) => {
+    ...(lost.length > 0 ? { missing: lost.map(describeLost) } : {}),
+    files: files.map((file) => {
+      const { name, originalName, bytes: size, checksums, sha256, doubt } = file;
       const { value: checksum, algorithm } = checksums[0] ?? {};
       const verified = doubt === undefined && checksums.length > 0;
       return { name, originalName, size, checksum, algorithm, sha256, verified };
@@ -45,10 +53,25 @@ export async function fetchContents(run: Run, plan: Plan): Promise<Proven> {
   const refusal = message.kind === "refused" ? message.fault : undefined;
   const withheld = hasMessage ? refusal : undefined;
   const unproven = doubtOf(contents, plan, run.source.mailbox);
-  const fault = plan.doubt ?? mismatch ?? stranger ?? withheld ?? unproven;
+  const fault = plan.doubt ?? mismatch ?? removalOf(lost) ?? stranger ?? withheld ?? unproven;
   if (fault !== undefined && !released) throw fault;
   if (refusal !== undefined) run.tools.emit({ type: "message-refused", record: run.record, fault: refusal });
   return contents;
+}
+
+function describeLost({ originalName, bytes: size, checksums: [sent], removed: { cause } }: LostFile) {
+  const checksum = sent && { checksum: sent.value, algorithm: sent.algorithm };
+  return { originalName, size, ...checksum, ...(cause === "" ? {} : { cause }) };
+}
+
+function removalOf(lost: readonly LostFile[]): Fault | undefined {
+  if (lost.length === 0) return undefined;
+  const shown = lost.slice(0, MAX_SHOWN).map(({ originalName, removed: { cause } }) => {
+    const name = JSON.stringify(originalName.slice(0, MAX_NAME));
+    return cause === "" ? name : `${name} (${JSON.stringify(cause)})`;
+  });
+  const more = lost.length > MAX_SHOWN ? [`${lost.length - MAX_SHOWN} more`] : [];
+  return new Fault("FILE_REMOVED", { detail: [...shown, ...more].join(", ") });
 }
 
 /** Why the contents may be incomplete or wrong although each file is as listed. */
@@ -134,7 +157,7 @@ async function fetchBy(run: Run, plan: Plan) {
 }
 
 /** If the ZIP is refused or damaged, single files are fetched for what it lacks. */
-async function fetchEither(context: FetchContext): Promise<readonly FetchedFile[]> {
+async function fetchEither(context: FetchContext): Promise<readonly (FetchedFile | LostFile)[]> {
   const { run, plan, stage } = context;
   const fetched = new Map<PlannedFile, FetchedFile>();
   try {
@@ -146,9 +169,9 @@ async function fetchEither(context: FetchContext): Promise<readonly FetchedFile[
     await rm(stage.zip, { force: true });
   }
   const others = plan.files.filter((file) => !fetched.has(file));
-  for (const [at, file] of (await fetchFiles(context, others)).entries())
-    fetched.set(others[at] ?? file, file);
-  return plan.files.map((file) => fetched.get(file) as FetchedFile);
+  const all = new Map<PlannedFile, FetchedFile | LostFile>(fetched);
+  for (const [at, file] of (await fetchFiles(context, others)).entries()) all.set(others[at] ?? file, file);
+  return plan.files.map((file) => all.get(file)).filter((file) => file !== undefined);
 }
 
 /**

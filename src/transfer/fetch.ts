@@ -12,6 +12,7 @@ import { type OpenFile, openFile, rm } from "../base/files.ts";
 import { type Sum, sumFile } from "../base/sums.ts";
 import type { Stage } from "../ledger/port.ts";
 import { startVerification } from "../model/checksum.ts";
+import type { RemovedFile } from "../model/transfer.ts";
 import type { Download } from "../service/port.ts";
 import type { Plan, PlannedFile } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
@@ -45,11 +46,41 @@ export interface FetchedFile extends PlannedFile {
   readonly doubt?: Fault;
 }
 
-/** Fetches files, even if one does not match its checksum: they may be all that is left of the transfer. */
-export function fetchFiles(context: FetchContext, files: readonly PlannedFile[]): Promise<FetchedFile[]> {
-  const { run } = context;
-  const fetchOne = (file: PlannedFile, either: AbortSignal) => fetchFile(context, file, either);
+/** A file of the plan that the service has removed. */
+export interface LostFile extends PlannedFile {
+  readonly removed: RemovedFile;
+}
+
+/** Fetches files, even if one is removed, or does not match its checksum: they may be all that is left of the transfer. */
+export function fetchFiles(
+  context: FetchContext,
+  files: readonly PlannedFile[],
+): Promise<(FetchedFile | LostFile)[]> {
+  const { run, stage } = context;
+  /** Asked for once, and only if the service refuses a file. */
+  let asking: Promise<readonly RemovedFile[]> | undefined;
+  const fetchOne = async (file: PlannedFile, either: AbortSignal) => {
+    try {
+      return await fetchFile(context, file, either);
+    } catch (error) {
+      if (!isRefused(error)) throw error;
+      const { trackingId } = run.record;
+      // Without an answer, what it said of the file counts.
+      asking ??= run.source.removedFiles(trackingId, run.signal).catch(() => []);
+      // A service may hide the ids.
+      const removed = (await asking).find(({ id }) => id === file.id || id === "");
+      if (removed === undefined) throw error;
+      await rm(join(stage.folder, file.name), { force: true });
+      return { ...file, removed };
+    }
+  };
   return mapLimit(files, run.tools.limits.filesPerTransfer, fetchOne, run.signal);
+}
+
+/** The service itself does not give the file out. */
+function isRefused(error: unknown): boolean {
+  if (!(error instanceof Fault) || error.answeredBy !== "service") return false;
+  return ["NOT_FOUND", "TRANSFER_DELETED", "NO_SUCH_ENDPOINT", "BAD_REQUEST"].includes(error.code);
 }
 
 /** A file with a wrong checksum or size is fetched once more, from scratch. Throws a second `SIZE_MISMATCH`. */

@@ -11,7 +11,7 @@ import type { Next } from "../model/job.ts";
 import type { Check, Handoff, Limits, Mailbox } from "../model/mailbox.ts";
 import type { Contents } from "../model/manifest.ts";
 import { type Routed, type State, type TransferRecord, withoutMissing, withState } from "../model/record.ts";
-import type { TransferState } from "../model/transfer.ts";
+import type { RemovedFile, TransferState } from "../model/transfer.ts";
 import type { Passwords } from "../passwords/port.ts";
 import type { ServicePort } from "../service/port.ts";
 import { type LargeTransfers, Pace } from "./turns.ts";
@@ -68,6 +68,8 @@ export interface Source {
     record: Pick<TransferRecord, "trackingId" | "vanished">,
     signal: AbortSignal,
   ): Promise<TransferState | undefined>;
+  /** The files of a transfer that the service has removed. Throws faults. */
+  removedFiles(trackingId: string, signal: AbortSignal): Promise<readonly RemovedFile[]>;
 }
 
 /** The attempt ends here. One switch in `download.ts` says what follows. */

@@ -69,7 +69,7 @@ test("every key of the manifest is explained", () => {
   const messageFile = { name: "message.eml", size: 1, sha256: "0" } as const;
   const messageRow = { originalName: "message", compared: "none" } as const;
   const sent = { subject: "Order", message: "present", messageFile, messageRow, files: [] } as const;
-  const contents = { ...sent, unpacked: [] };
+  const contents = { ...sent, missing: [], unpacked: [] };
   const manifest = [...formatManifest(record, "NAME", contents)].join("");
   const table = page.slice(page.indexOf("## The manifest"), page.indexOf("`message.eml` contains"));
   const explained = table.split("\n").flatMap((row) => [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)]);

@@ -174,6 +174,7 @@ function entryOf(trackingId: string): ListedTransfer {
       { mail: MAILBOX, transferId: "id", downloadUrl: new Secret(`https://x/download/${trackingId}`) },
     ],
     addressees: {},
+    removed: [],
     expires: undefined,
     passwordMode: undefined,
     securityMode: { is: "given", value: "ONE_TIME_PASSWORD" },

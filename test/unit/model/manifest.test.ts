@@ -22,6 +22,7 @@ const CONTENTS: Contents = {
   message: "present",
   messageFile: { name: "message.eml", size: 7, sha256: "b".repeat(64) },
   files: [{ ...FILE, checksum: "abc", algorithm: "SHA-1" }],
+  missing: [{ originalName: "b.txt", size: 2, cause: "It has a virus." }],
 };
 
 test("a manifest and its sums are read as they were written", async () => {
@@ -43,7 +44,7 @@ test("a manifest and its sums are read as they were written", async () => {
     recipients,
     securityMode: "ONE_TIME_PASSWORD",
     received: "2026-03-01T08:00:00.000Z",
-    verified: "all",
+    verified: "some",
     released,
     ...CONTENTS,
   });
