@@ -160,6 +160,7 @@ export class LedgerPeek {
     const outbox = new Set(await this.#disk.list(this.#paths.outbox));
     for (const spread of await this.#disk.list(this.#paths.ledger)) {
       const records = await this.#disk.list(join(this.#paths.ledger, spread));
+      if (records.length === 0) continue;
       const staged = new Set(await this.#disk.list(this.#paths.staging));
       const listing: Listing = { staged, outbox, records: new Set(records) };
       const others = [...groupByName(records)].filter(([name]) => !shown.has(name));

@@ -19,6 +19,7 @@ import { endAll, happen } from "./happen.ts";
 import { Calm } from "./judge/calm.ts";
 import { Observer } from "./judge/observer.ts";
 import { parseTorn } from "./judge/paths.ts";
+import { Rest } from "./judge/rest.ts";
 import { Requests } from "./judge/secrets.ts";
 import { Truth } from "./judge/truth.ts";
 import { describe } from "./log.ts";
@@ -100,6 +101,7 @@ export class World implements Ground {
   /** A check has refused a transfer at some time. */
   hasRefused = false;
   readonly #isNoted: boolean;
+  readonly #judge: Process;
   /** `undefined`: the program refuses the configuration. */
   readonly #settings = new Map<Site, Settings | undefined>();
   #site: Site;
@@ -132,6 +134,8 @@ export class World implements Ground {
     // Each part forks the random numbers: their order is part of what a seed means.
     this.store = new SharedStore({ nowMs: () => this.schedule.nowMs, random: this.random.fork() });
     this.people = new People(this);
+    this.#judge = new Process("the judge", this, new Random(plan.seed));
+    this.#judge.isJudge = true;
     for (const folder of ["/data", STATE, OUTSIDE, "/taken", "/data/taken"]) {
       this.disk.prepare(folder, 0o755, 0);
     }
@@ -229,18 +233,17 @@ export class World implements Ground {
     return this.services[service]?.isTokenOf(address, token) === true;
   }
 
+  /** Takes no time. */
   records(): Promise<TransferRecord[]> {
-    return this.asOperator(() => this.recordsNow());
+    return pump(
+      this.schedule,
+      this.#judge.run(() => this.recordsNow()),
+    );
   }
 
-  /** For the operator's own process. */
+  /** For the process that reads them. */
   recordsNow(): Promise<TransferRecord[]> {
     return Array.fromAsync(this.ledger.all(() => {}));
-  }
-
-  /** Runs work as the operator, who reads and writes the disk without disturbance. */
-  asOperator<Result>(work: () => Promise<Result>): Promise<Result> {
-    return pump(this.schedule, this.people.operator.run(work));
   }
 
   /** A function is called only if somebody reads the log. */
@@ -252,8 +255,11 @@ export class World implements Ground {
 
   // Its run
 
-  /** Runs until nothing is left to do. `isClean`: whether there is also nothing to clean up. */
-  async run(isClean: () => Promise<boolean> = async () => false): Promise<void> {
+  /**
+   * Runs until nothing is left to do. `isClean`: whether there is also nothing to clean up. Returns whether that is so, and
+   * nothing has changed since.
+   */
+  async run(isClean: () => Promise<boolean> = async () => false): Promise<boolean> {
     await this.#chooseSite();
     this.observer.siteApplied(this.#site);
     this.daemons.start();
@@ -263,10 +269,10 @@ export class World implements Ground {
     this.#lookEveryMinute();
     const { violations } = this.observer;
     await this.schedule.run(START_MS + (this.plan.unrestMs ?? UNREST_MS), () => violations.length > 0);
-    if (violations.length > 0) return;
+    if (violations.length > 0) return false;
     await this.#makePeace();
-    await this.#awaitRest(isClean);
-    this.disk.dropCaches();
+    const isAtRest = await this.#awaitRest(isClean);
+    return !this.disk.dropCaches() && isAtRest;
   }
 
   /** Nothing happens in peace. */
@@ -291,20 +297,23 @@ export class World implements Ground {
     await this.daemons.makePeace();
   }
 
-  /** Ends early if a person has to decide, or if something is already wrong. */
-  async #awaitRest(isClean: () => Promise<boolean>): Promise<void> {
+  /** Ends early if a person has to decide, or if something is already wrong. Returns whether it has come to rest. */
+  async #awaitRest(isClean: () => Promise<boolean>): Promise<boolean> {
     const endMs = this.schedule.nowMs + PEACE_MS;
     const hasRests = this.services.some((_, service) => this.calm.hadWeather(service, ["limiting"], 0));
-    const quietLimitMs = hasRests ? LONG_QUIET_MS : QUIET_MS;
-    const shortMs = this.plan.isSmall ? LOOK_MS : SHORT_QUIET_MS;
-    for (let quietMs = 0; this.schedule.nowMs < endMs && quietMs < quietLimitMs; ) {
+    const rest = new Rest(
+      this,
+      hasRests ? LONG_QUIET_MS : QUIET_MS,
+      this.plan.isSmall ? LOOK_MS : SHORT_QUIET_MS,
+    );
+    while (this.schedule.nowMs < endMs && !rest.isLong) {
       await this.schedule.run(this.schedule.nowMs + LOOK_MS);
-      if (await this.#decide(quietMs > 0)) quietMs = 0;
-      if (this.isRefused || this.observer.violations.length > 0) break;
-      const isFrozen = (this.daemon?.process.frozenUntilMs ?? 0) > this.schedule.nowMs;
-      quietMs = this.#isQuiet() && !isFrozen ? quietMs + LOOK_MS : 0;
-      if (quietMs >= shortMs && (await isClean())) break;
+      if (await this.#decide(rest.isQuiet)) rest.disturb();
+      if (this.isRefused || this.observer.violations.length > 0) return false;
+      rest.look(LOOK_MS);
+      if (rest.mayBeOver && (await isClean())) return true;
     }
+    return false;
   }
 
   /** An operator decides once about records that are gone. In some worlds, what is in doubt stays so. */
@@ -315,32 +324,6 @@ export class World implements Ground {
     this.people.decide(decision);
     await this.schedule.run(this.schedule.nowMs + DECIDED_MS);
     return true;
-  }
-
-  /** Nothing on the disk waits for a time. */
-  #isQuiet(): boolean {
-    const { disk, work } = this;
-    const notes = disk.names(`${work}/notes`).map((name) => disk.text(`${work}/notes/${name}`) ?? "");
-    const isOpen = notes.some((text) => text.includes('"until":"') || !text.includes('"waiting"'));
-    const hasSteps = disk.names(`${work}/outbox`).some((name) => name.endsWith(".json"));
-    // Beside other processes, temporary files stay for an hour.
-    const temporary = this.#site.isShared ? [] : ["new"];
-    const folders = ["staging", ...temporary].flatMap((name) => disk.names(`${work}/${name}`));
-    const isProbe = (name: string) => name.startsWith(".inlet-probe-");
-    const orders = disk.names(`${work}/orders`).filter((name) => !name.endsWith(".over"));
-    return (
-      !isOpen && !hasSteps && folders.every(isProbe) && orders.every((name) => this.#isReleased(name, notes))
-    );
-  }
-
-  /** An open transfer is released: the order stays until its round ends. */
-  #isReleased(name: string, notes: readonly string[]): boolean {
-    const order = this.orderIn(name);
-    return notes.some((text) => {
-      const { trackingId, mailbox, ordered = 0 } = parseTorn(text) as Partial<TransferRecord>;
-      const isIncluded = trackingId === order.trackingId && ordered >= Number.parseInt(name, 10);
-      return isIncluded && order.action === "release" && mailbox === order.mailbox;
-    });
   }
 
   /** The content of an order's file. */

@@ -670,11 +670,15 @@ export class SimulatedDisk {
     this.#folders.clear();
   }
 
-  /** The bytes whose sync failed leave the cache. */
-  dropCaches(): void {
+  /** The bytes whose sync failed leave the cache. Returns whether there were any. */
+  dropCaches(): boolean {
+    let isChanged = false;
     for (const { entry } of this.walk("/")) {
-      if (entry.kind === "file") entry.bytes = withoutLost(entry);
+      if (entry.kind !== "file" || entry.lost.length === 0) continue;
+      entry.bytes = withoutLost(entry);
+      isChanged = true;
     }
+    return isChanged;
   }
 
   #demandRoom(path: string, found?: Location): void {

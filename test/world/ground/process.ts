@@ -104,6 +104,8 @@ export class Process implements Owner, Machine {
   thawsAt: string | undefined;
   /** A slow disk is quick for it. */
   isPrompt = false;
+  /** It reads in no time, and is disturbed by nothing. */
+  isJudge = false;
   /** Of a second host, whose clock goes differently. Missing: as that of the ground. */
   wallOffsetMs: number | undefined;
   steps = 0;
@@ -112,10 +114,10 @@ export class Process implements Owner, Machine {
   readonly #ground: Ground;
   readonly #random: Random;
 
-  constructor(name: string, ground: Ground) {
+  constructor(name: string, ground: Ground, random = ground.random.fork()) {
     this.name = name;
     this.#ground = ground;
-    this.#random = ground.random.fork();
+    this.#random = random;
     this.files = this.#makeFiles();
   }
 
@@ -165,7 +167,7 @@ export class Process implements Owner, Machine {
   }
 
   nextTurn(): Promise<void> {
-    return this.#wait(0);
+    return this.isJudge ? Promise.resolve() : this.#wait(0);
   }
 
   async tryLock(path: string, kind: "alone" | "shared"): Promise<KernelLock | undefined> {
@@ -236,8 +238,12 @@ export class Process implements Owner, Machine {
     return timer.refresh();
   }
 
-  /** One step of the disk: it takes time, and may fail, or be the last one. `undefined`: it is done at once. */
   #step(type: Step["type"], path: string, entry?: AnyEntry): Promise<void> | undefined {
+    return this.isJudge ? undefined : this.#begin(type, path, entry);
+  }
+
+  /** One step of the disk: it takes time, and may fail, or be the last one. `undefined`: it is done at once. */
+  #begin(type: Step["type"], path: string, entry?: AnyEntry): Promise<void> | undefined {
     const { schedule } = this.#ground;
     this.steps++;
     if (this.isDead) return never();
