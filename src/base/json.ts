@@ -3,8 +3,9 @@ import * as v from "valibot";
 
 /** `undefined` for a text that is not JSON, and for a missing one. */
 export function parseJson(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
   try {
-    return JSON.parse(text ?? "");
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

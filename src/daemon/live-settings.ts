@@ -102,7 +102,9 @@ function fixedValuesOf({ inbox, work, state, queue, keep, http }: Settings) {
 }
 
 function changedKeys(before: Readonly<Record<string, unknown>>, next: Readonly<Record<string, unknown>>) {
-  return Object.keys(next).filter((key) => !isDeepStrictEqual(plain(before[key]), plain(next[key])));
+  const isChanged = (key: string) =>
+    before[key] !== next[key] && !isDeepStrictEqual(plain(before[key]), plain(next[key]));
+  return Object.keys(next).filter(isChanged);
 }
 
 /** As JSON: a secret is represented by its source. */

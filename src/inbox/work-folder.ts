@@ -7,7 +7,7 @@
  * read, and the state folder remembers in which work folder each inbox and each mailbox was served last. Numbers of devices
  * are used again, and identify nothing.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { createDurably, exists, makeFolderDurably, replaceDurably, temporaryName } from "../base/durable.ts";
 import { Fault, tolerate, unreadable } from "../base/faults.ts";
@@ -229,7 +229,7 @@ function answerPath(served: Served, { about }: Question, { email, service }: Ser
 }
 
 function digestOf(...texts: readonly string[]): string {
-  return createHash("sha256").update(texts.join("\0")).digest("hex").slice(0, 32);
+  return hash("sha256", texts.join("\0")).slice(0, 32);
 }
 
 /** Throws `WORK_NOT_OURS` if the folder, or an entry in it, is a link or belongs to another user. */

@@ -44,9 +44,17 @@ const STAGED = /^(.+)~(\d+)~([0-9a-f]{16})(\.ticket|\.zip|\.beside)?$/;
 const RECORD = /^(.+)\.(end|begin|handoff)-(\d+)\.json$/;
 const NOTE = /^(.+)\.json$/;
 
-export type LedgerPaths = ReturnType<typeof ledgerPaths>;
+export type LedgerPaths = ReturnType<typeof makePaths>;
 
-export function ledgerPaths(work: string) {
+/** Of the last work folder: mostly there is one. */
+let known: LedgerPaths | undefined;
+
+export function ledgerPaths(work: string): LedgerPaths {
+  if (known?.work !== work) known = makePaths(work);
+  return known;
+}
+
+function makePaths(work: string) {
   /** Created by the ledger. */
   const folders = {
     ledger: join(work, "ledger"),

@@ -241,13 +241,16 @@ export class MailboxBoard {
       const graceMs = Math.max(INTERVALS * pollMs, WITHIN_MS);
       const isPolled = lastSuccessMs !== undefined || otherMs !== undefined;
       const lastMs = Math.max(servedMs, otherMs ?? servedMs);
-      const lastAt = new Date(this.#clock.now() - monotonicMs() + lastMs).toISOString();
-      const since = isPolled ? `since ${lastAt}` : "yet";
+      const lastAtMs = this.#clock.now() - monotonicMs() + lastMs;
       yield {
         kind: "poll",
         subject: `mailbox ${label}`,
         mailbox: name,
-        text: `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`,
+        // Asked for only if it is broken.
+        get text() {
+          const since = isPolled ? `since ${new Date(lastAtMs).toISOString()}` : "yet";
+          return `It has not been polled successfully ${since}, though it should be every ${pollMs / 1000} seconds.`;
+        },
         dueMs: lastMs + graceMs,
         graceMs,
         isExplained: trouble !== undefined || this.#restOf(known) !== undefined,

@@ -74,6 +74,7 @@ export class Watcher {
   #report(broken: readonly Broken[]): void {
     const before = this.#broken;
     this.#broken = broken;
+    if (before.length === 0 && broken.length === 0) return;
     const began = without(before, broken);
     const kept = without(broken, before);
     if (stateOf(before) !== stateOf(broken)) this.#emit({ type: "promises-changed", broken, began, kept });
