@@ -459,10 +459,10 @@ function* checkKept(
 
 /** Each notification is about something that was so, and of a kind that somebody wants. */
 function* checkNotices({ observer, calm, plan }: World): Iterable<string> {
-  for (const { kind, trackingId, atMs } of observer.notices) {
+  for (const { kind, trackingId, atMs, isLate } of observer.notices) {
     // It may have been on its way, or a daemon may not have been able to apply the configuration.
     const isSoon = !calm.wasDisturbed(atMs - MINUTE_MS);
-    const sites = observer.sitesSince(atMs - (isSoon ? 1 : 5) * MINUTE_MS);
+    const sites = observer.sitesSince(isLate ? 0 : atMs - (isSoon ? 1 : 5) * MINUTE_MS);
     if (sites.every(({ notifyOn }) => notifyOn !== undefined && !notifyOn.includes(kind)))
       yield `a notification of ${kind}, which nobody wants`;
     if (trackingId === undefined) continue;

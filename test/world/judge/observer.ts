@@ -85,6 +85,7 @@ export interface GivenOrder {
   hasFailed?: boolean;
 }
 
+const MINUTE_MS = 60_000;
 /** Of one transfer in one world, in which it is tried some dozen times. */
 const MAX_CHANGES = 300;
 
@@ -101,7 +102,14 @@ export class Observer {
   readonly deliveries: Delivered[] = [];
   readonly orders: GivenOrder[] = [];
   readonly supplies: { atMs: number; record: TransferRecord; isRight: boolean; isCommon: boolean }[] = [];
-  readonly notices: { atMs: number; kind: string; trackingId: string | undefined; isOver: boolean }[] = [];
+  readonly notices: {
+    atMs: number;
+    kind: string;
+    trackingId: string | undefined;
+    isOver: boolean;
+    /** A process has just woken up, and sends first what it was about to send. */
+    isLate: boolean;
+  }[] = [];
   readonly traps: { trackingId: string; number: number }[] = [];
   /** Every configuration, and since when it is in force. */
   readonly timeline: { atMs: number; site: Site }[] = [];
@@ -246,8 +254,22 @@ export class Observer {
     for (const { kind, over, first } of (body as { notices?: NoticeGroup[] }).notices ?? []) {
       const ids = first.map(({ trackingId }) => trackingId);
       this.#world.note(`a notification: ${kind} ${over ? "is over" : ""} ${ids.join()}`);
-      for (const trackingId of ids) this.notices.push({ atMs: this.#nowMs, kind, trackingId, isOver: over });
+      for (const trackingId of ids)
+        this.notices.push({
+          atMs: this.#nowMs,
+          kind,
+          trackingId,
+          isOver: over,
+          isLate: this.#hasJustWoken(),
+        });
     }
+  }
+
+  #hasJustWoken(): boolean {
+    return this.#world.daemons.all.some(({ process: { frozenUntilMs } }) => {
+      const agoMs = this.#nowMs - frozenUntilMs;
+      return agoMs >= 0 && agoMs < MINUTE_MS;
+    });
   }
 
   get texts(): readonly string[] {

@@ -142,8 +142,11 @@ export class Truth {
     const calmMs = this.#nowMs - sinceMs;
     if (calmMs < 3 * pollMs || calm.jumpsMs.length > 0 || plan.isCron || observer.orders.length > 0) return;
     const pages = 2 + this.#world.transfers.length;
-    // Once, the fields that a service refuses are found out group by group.
-    const learned = (service: number) => (habitsOf(service).refusesFields ? 12 : 0);
+    // Once, the fields that a service refuses are found out group by group, and by three more lists that it names no modes.
+    const learned = (service: number) => {
+      const { refusesFields = false, hasNoModes = false } = habitsOf(service);
+      return (refusesFields ? 12 : 0) + (hasNoModes ? 3 * pages : 0);
+    };
     for (const { email, service } of site.boxes) {
       // Pauses grow while a service fails.
       if (!calm.isUntouched(service) && this.#nowMs - calm.sinceMs(service) < LONGEST_REST_MS) continue;
