@@ -336,9 +336,10 @@ describe("weather", () => {
   test("limiting: the service's own refusal says how long to wait", async () => {
     const { run, service } = makeScene();
     service.weather = everywhere("limiting", { retryAfter: "20" });
-    const token = (client: ServicePort, signal: AbortSignal) =>
-      client.obtainToken(BOX, undefined, signal).catch((fault: Fault) => fault.retryAfterMs);
-    expect((await run(token)).value).toBe(20_000);
+    const address = { email: BOX, token: new Secret("token") };
+    const poll = (client: ServicePort, signal: AbortSignal) =>
+      client.pollReceived(address, {}, signal).catch((fault: Fault) => fault.retryAfterMs);
+    expect((await run(poll)).value).toBe(20_000);
   });
 
   test("lossy: an answer may be lost after the service has counted a wrong password, or before", async () => {
