@@ -49,6 +49,7 @@ export async function generateDocs(): Promise<Record<string, string>> {
     "docs/configuration.md": fillGenerated("docs/configuration.md", configurationTexts()),
     "docs/commands.md": fillGenerated("docs/commands.md", await describeCommands()),
     "docs/operating.md": nameProject(fillGenerated("docs/operating.md", { api: apiTable() })),
+    "docs/what-the-service-sees.md": fillGenerated("docs/what-the-service-sees.md", serviceView()),
     "config/inlet.schema.json": editorSchema(),
     "config/inlet.openapi.json": formatJson(describeApi(version)),
     ...(await completionScripts()),
@@ -94,6 +95,13 @@ function fillGenerated(path: string, texts: Readonly<Record<string, string>>): s
 
 function read(path: string): string {
   return readFileSync(resolve(ROOT, path), "utf8");
+}
+
+/** Counted by a test. */
+function serviceView(): Record<string, string> {
+  const names = ["polls", "transfers"];
+  const tables = names.map((name) => [name, read(`test/fixtures/service-view/${name}.md`).trimEnd()]);
+  return Object.fromEntries(tables);
 }
 
 function apiTable(): string {
