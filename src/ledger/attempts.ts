@@ -17,7 +17,7 @@ import { tryRead, tryUnlink } from "../base/disk.ts";
 import { writeUnnamed } from "../base/durable.ts";
 import { tolerate } from "../base/faults.ts";
 import { parseAs } from "../base/json.ts";
-import type { AttemptOwner, AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { AttemptOwner, AttemptSlots, CountedAttempts, TakenSlot } from "../model/attempts.ts";
 import { attemptsKey, oldAttemptsKey, startOfName } from "./paths.ts";
 import type { Rounds } from "./rounds.ts";
 
@@ -58,12 +58,7 @@ export class FileAttempts implements AttemptSlots {
   }
 
   /** `own`: this slot is not counted. */
-  async spent(
-    trackingId: string,
-    name: string,
-    budget: number,
-    own?: number,
-  ): Promise<SpentAttempts & { readonly pending: readonly string[] }> {
+  async spent(trackingId: string, name: string, budget: number, own?: number): Promise<CountedAttempts> {
     const slots = await Array.fromAsync(this.#slots(trackingId, budget));
     const taken = slots.filter(({ number, slot }) => slot !== undefined && number !== own);
     const counted = taken.filter(({ isVoid }) => !isVoid);
@@ -75,7 +70,9 @@ export class FileAttempts implements AttemptSlots {
       isShared: counted.some(({ slot }) => slot?.name !== name),
       // Grants make no difference below the budget.
       allowed: counted.length < budget ? budget : budget + (await this.#countGrants(trackingId)),
-      pending: unanswered.flatMap(({ number, slot }) => (number < (own ?? 0) ? (slot?.at ?? "") : [])),
+      pending: unanswered.flatMap(({ number, slot }) =>
+        number < (own ?? number + 1) ? (slot?.at ?? "") : [],
+      ),
     };
   }
 

@@ -22,6 +22,9 @@ export interface SpentAttempts {
   readonly allowed: number;
 }
 
+/** `pending`: the times at which slots were taken, of those that have no answer yet. */
+export type CountedAttempts = SpentAttempts & { readonly pending: readonly string[] };
+
 /** The round that makes an attempt. */
 export interface AttemptOwner {
   /** The ledger's name of the transfer. */
@@ -33,8 +36,8 @@ export interface AttemptOwner {
 
 /** A slot for one attempt, taken before it is sent. `refused` or `giveBack` is called after an answer. */
 export interface TakenSlot {
-  /** The other attempts. `pending`: the times at which earlier slots were taken, of those that have no answer yet. */
-  others(): Promise<SpentAttempts & { readonly pending: readonly string[] }>;
+  /** The other attempts. `pending`: of earlier slots only. */
+  others(): Promise<CountedAttempts>;
   /** The password was refused: the slot stays, with its fingerprint. */
   refused(fingerprint: string): Promise<void>;
   /** The attempt cost nothing. */
@@ -43,7 +46,7 @@ export interface TakenSlot {
 
 export interface AttemptSlots {
   /** `name`: the ledger's name of the transfer for this mailbox. */
-  spent(trackingId: string, name: string, budget: number): Promise<SpentAttempts>;
+  spent(trackingId: string, name: string, budget: number): Promise<CountedAttempts>;
   /** Allows `attempts` beyond the budget. Durable when it returns. May be called twice. */
   grant(trackingId: string, owner: AttemptOwner, attempts: number): Promise<void>;
   /** Durable when it returns. `undefined` when the budget is spent. */

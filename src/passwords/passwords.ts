@@ -11,7 +11,7 @@ import { parseAs } from "../base/json.ts";
 import type { Secret } from "../base/secret.ts";
 import { monotonicMs, pause } from "../base/timers.ts";
 import { BoundedMap } from "../base/waits.ts";
-import type { AttemptSlots, SpentAttempts, TakenSlot } from "../model/attempts.ts";
+import type { AttemptSlots, CountedAttempts, SpentAttempts, TakenSlot } from "../model/attempts.ts";
 import type { Mailbox, PasswordRule } from "../model/mailbox.ts";
 import { expiryOf, type PasswordObstacle, type TransferKey, type TransferRecord } from "../model/record.ts";
 import { Breaker, BreakerMemoryShape } from "./breaker.ts";
@@ -40,6 +40,8 @@ import {
 /** How long to wait for the answer to an attempt of another process. */
 const MAX_WAIT_MS = 3_000;
 const LOOK_EVERY_MS = 100;
+/** An older attempt that has no answer will get none. */
+const LONGEST_ATTEMPT_MS = 30_000;
 
 export interface PasswordsOptions {
   readonly state: string;
@@ -87,7 +89,7 @@ export async function openPasswords(options: PasswordsOptions) {
      * Tries candidates one after the other, each alone: accepted before, dropped by a person, carried by the link, named
      * by a rule; the last two only if the security mode allows that. An attempt is counted before it is sent. A refused
      * password is never sent again, for any mailbox or service. Any other fault is thrown; the attempt stays counted
-     * unless the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while answers to attempts are being lost.
+     * unless the service itself says that it cost nothing. Throws `PASSWORDS_HELD` while answers to attempts are being lost, or another process tries.
      */
     prove: <Value>(request: ProofRequest<Value>, signal: AbortSignal) =>
       mutex.run(request.record.trackingId, () => prove({ ...tools, ...request }, signal)),
@@ -245,7 +247,14 @@ async function permit(
 ): Promise<Permission> {
   const { clock, breaker, unwritten, mailbox, service, record } = search;
   if (isProven(search, candidate)) return "yes";
-  if (slot === undefined) return "exhausted";
+  if (slot === undefined) {
+    // An attempt of another process may be about to give its slot back, or has just done so.
+    const { spent, allowed, pending } = await countSpent(search);
+    const isYoung = (at: string) => Math.abs(clock.now() - Date.parse(at)) < LONGEST_ATTEMPT_MS;
+    if (spent < allowed || pending.some(isYoung))
+      throw new Fault("PASSWORDS_HELD", { detail: "another attempt is on its way" });
+    return "exhausted";
+  }
   const others = await othersInTime(slot, clock);
   const ours = `${record.trackingId}\0`;
   const refused = [...unwritten].filter((it) => it.startsWith(ours)).map((it) => it.slice(ours.length));
@@ -273,7 +282,7 @@ function takeSlot(search: Search): Promise<TakenSlot | undefined> {
   return attempts.take(record.trackingId, owner, mailbox.passwordAttempts);
 }
 
-function countSpent(search: Search): Promise<SpentAttempts> {
+function countSpent(search: Search): Promise<CountedAttempts> {
   const { attempts, nameOf, mailbox, record } = search;
   return attempts.spent(record.trackingId, nameOf(record), mailbox.passwordAttempts);
 }

@@ -1,8 +1,9 @@
 /** I3 no burnt transfers: several processes, each with another mailbox that received the same transfer. */
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { systemClock } from "../../../src/base/clock.ts";
-import { Fault } from "../../../src/base/faults.ts";
+import { asFault, Fault } from "../../../src/base/faults.ts";
 import type { Secret } from "../../../src/base/secret.ts";
 import { coRecipientsAmong } from "../../../src/daemon/workspace.ts";
 import { openPasswords } from "../../../src/passwords/passwords.ts";
@@ -19,14 +20,34 @@ test("the same wrong password is sent once", async () => {
   for (let round = 0; round < 3; round++) expect(await race(`t${round}`)).toEqual(["Wr0ng!42"]);
 });
 
+test("one that finds all attempts on their way needs no person: it waits for their verdict", async () => {
+  const { workers, requestOf } = await open("R1ght!42", 1);
+  const [first, second] = workers as [Worker, Worker];
+  const answer = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const send = async () => {
+    begun.resolve();
+    await answer.promise;
+  };
+  const accepted = first.passwords.prove(requestOf(first, "t1", send), SIGNAL);
+  await begun.promise;
+  const other = requestOf(second, "t1", async () => {});
+  await expect(second.passwords.prove(other, SIGNAL)).rejects.toMatchObject({ code: "PASSWORDS_HELD" });
+  answer.resolve();
+  await accepted;
+  expect(await second.passwords.prove(other, SIGNAL)).toMatchObject({ kind: "accepted" });
+});
+
+type Worker = Awaited<ReturnType<typeof open>>["workers"][number];
+
 /** Each mailbox has everything of its own but the disk. */
-async function open(password: string) {
+async function open(password: string, passwordAttempts = 2) {
   const folder = await makeFolder();
   const rule = { sender: undefined, trackingId: undefined, password: plainSecret(password) };
   const mailboxes = NAMES.map((name) =>
     mailboxSettings(
       { url: "https://transfer.example.com", clientId: "x" },
-      { name, email: `${name}@example.com`, passwords: [rule, rule] },
+      { name, email: `${name}@example.com`, passwords: [rule, rule], passwordAttempts },
     ),
   );
   const workers = await Promise.all(
@@ -43,27 +64,36 @@ async function open(password: string) {
       return { mailbox, passwords };
     }),
   );
+  const requestOf = <Value>(
+    { mailbox }: (typeof workers)[number],
+    trackingId: string,
+    send: (password: Secret) => Promise<Value>,
+  ) => ({
+    mailbox,
+    service: { id: mailbox.service.baseUrl.origin, ownAnswers: () => 1 },
+    record: makeRecord({ mailbox: mailbox.name, trackingId }),
+    link: async () => undefined,
+    send,
+    probe: async () => {},
+    onRefused() {},
+  });
   /** All of them at once; returns what was sent. */
   const race = async (trackingId: string): Promise<string[]> => {
     const sent: string[] = [];
-    const attempts = workers.map(({ mailbox, passwords }) => {
-      const send = async (password: Secret): Promise<never> => {
+    const attempts = workers.map(async (worker) => {
+      const request = requestOf(worker, trackingId, async (password): Promise<never> => {
         sent.push(password.reveal());
         throw new Fault("PASSWORD_REFUSED", { answeredBy: "service" });
-      };
-      const request = {
-        mailbox,
-        service: { id: mailbox.service.baseUrl.origin, ownAnswers: () => 1 },
-        record: makeRecord({ mailbox: mailbox.name, trackingId }),
-        link: async () => undefined,
-        send,
-        probe: async () => {},
-        onRefused() {},
-      };
-      return passwords.prove(request, SIGNAL);
+      });
+      // One that waits for the verdict on the attempts of others comes again.
+      for (;;) {
+        const held = await worker.passwords.prove(request, SIGNAL).then(() => undefined, asFault);
+        if (held?.code !== "PASSWORDS_HELD") return;
+        await setTimeout(20);
+      }
     });
     await Promise.all(attempts);
     return sent;
   };
-  return { race };
+  return { race, workers, requestOf };
 }
