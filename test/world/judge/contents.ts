@@ -19,6 +19,10 @@ export interface Circumstances {
   readonly mayBeWrong: boolean;
   /** The service itself has refused the message. */
   readonly isMessageRefused: boolean;
+  /** Lists may have lacked to whom it was sent, and its modes. */
+  readonly mayLackFields: boolean;
+  /** The service names no security modes. */
+  readonly hasNoModes: boolean;
 }
 
 /** The names that Inlet adds. */

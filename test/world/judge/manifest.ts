@@ -19,6 +19,9 @@ export interface Manifest {
   readonly sender: string;
   readonly trackingId: string;
   readonly transferId: string;
+  readonly recipients?: { readonly to?: readonly string[]; readonly cc?: readonly string[] };
+  readonly securityMode?: string;
+  readonly passwordMode?: string;
   readonly subject?: string;
   readonly received?: string;
   readonly expires?: string;
@@ -58,6 +61,7 @@ export function* checkManifest(
 ): Iterable<string> {
   const problems = [
     checkFacts(manifest, circumstances),
+    checkListing(manifest, circumstances),
     checkMessage(manifest, circumstances),
     checkListed(manifest, found),
     checkOrigins(manifest, circumstances),
@@ -82,6 +86,23 @@ function* checkFacts(
   if (manifest.expires !== undefined && Date.parse(manifest.expires) !== expiresMs) yield "its expiry";
   if ((manifest.released !== undefined) !== isReleased)
     yield isReleased ? "it does not say who released it" : "nobody released it";
+}
+
+/** To whom it was sent, and how it was protected: as the service says, and only left out where it may not have said it. */
+function* checkListing(
+  { recipients = {}, securityMode, passwordMode }: Manifest,
+  { transfer, mayLackFields, hasNoModes }: Circumstances,
+): Iterable<string> {
+  const [first, ...others] = transfer.recipients;
+  const facts = [
+    ["to", recipients.to?.join(), first, false],
+    ["cc", recipients.cc?.join(), others.join(), false],
+    ["security mode", securityMode, transfer.securityMode ?? "ONE_TIME_PASSWORD", hasNoModes],
+    ["password mode", passwordMode, transfer.isPasswordInLink ? "NONE" : "MANUAL", false],
+  ] as const;
+  for (const [what, said, right, mayBeMissing] of facts) {
+    if (said === undefined ? !mayLackFields && !mayBeMissing : said !== right) yield `its ${what} is ${said}`;
+  }
 }
 
 function* checkMessage(

@@ -394,6 +394,8 @@ export class Observer {
           requests.falseSums.some((each) => each.transferId === transferId)) ||
         (transfer.checksums === "none" &&
           (calm.hadWeather(transfer.service, ["lying"], 0) || this.isDamaged(transfer.trackingId))),
+      mayLackFields: this.#world.services[transfer.service]?.hasHidden !== false,
+      hasNoModes: this.#world.services[transfer.service]?.habits.hasNoModes === true,
       isMessageRefused: requests.hasRefusedMessage(transfer),
     };
   }

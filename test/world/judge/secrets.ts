@@ -25,6 +25,8 @@ class Attempts {
   readonly locks = new Map<string, { readonly knownMs: number; readonly untilMs: number }>();
 }
 
+/** In ten minutes, of one process by one service. */
+const MOST_TOKEN_REFUSALS = 10;
 /** What a person supplies is taken up within this time, by each process of a fleet. */
 const TAKEN_UP_MS = 130_000;
 const SECOND_MS = 1_000;
@@ -53,6 +55,7 @@ export class Requests {
     [];
   /** Passwords of which a process knows that they are refused. */
   refusals = 0;
+  readonly #tokenRefusalsMs = new Map<string, readonly number[]>();
   /** When the whole list of an address was last read. */
   readonly listedMs = new Map<string, number>();
   readonly #lists: { readonly address: string; readonly atMs: number }[] = [];
@@ -121,12 +124,24 @@ export class Requests {
     if (isGood && operation === "list")
       this.listedMs.set(`${service} ${request.address?.toLowerCase()}`, this.#nowMs);
     if (!isGood && request.verdict !== "locked") this.#learnRest(request);
+    if (operation === "token" && request.status === 429 && request.mood === undefined)
+      this.#checkPace(request);
     if (trackingId === undefined) return;
     if (operation === "eml" && !isGood) this.#refusedMessages.add(trackingId);
     const { transferId = "" } = request;
     if (isGood && request.isFalse) this.falseSums.push({ transferId, process, atMs: this.#nowMs });
     const attempts = this.#attempts.get(trackingId);
     if (attempts !== undefined && password !== undefined) this.#learnVerdict(attempts, request, password);
+  }
+
+  /** A process learns how often a service gives tokens, with few refusals. */
+  #checkPace({ process, service }: Request): void {
+    const key = `${process.name} ${service}`;
+    const before = this.#tokenRefusalsMs.get(key) ?? [];
+    const recent = [...before.filter((ms) => ms > this.#nowMs - 10 * 60 * SECOND_MS), this.#nowMs];
+    this.#tokenRefusalsMs.set(key, recent);
+    if (recent.length === MOST_TOKEN_REFUSALS + 1)
+      this.#violate(`I6: service ${service} has refused ${recent.length} tokens to one process`);
   }
 
   #learnVerdict(attempts: Attempts, request: Request, password: string): void {

@@ -18,6 +18,11 @@ export function makeHabits(random: Random, share: number): readonly ServiceHabit
       pageCap: some(1 + random.int(2)),
       onWrong: some(makeLock(random)),
       tokenMs: some((3 + random.int(20)) * MINUTE_MS),
+      tokenLimit: some({
+        count: 1 + random.int(2),
+        ms: 2_000 + random.int(6_000),
+        saysUntil: random.chance(0.5),
+      }),
     };
     return Object.fromEntries(
       Object.entries(habits).filter(([, value]) => value !== undefined),

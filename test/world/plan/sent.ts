@@ -71,6 +71,8 @@ export interface ServiceHabits {
   };
   /** How long a token is valid. Missing: for ever. */
   readonly tokenMs?: number;
+  /** It gives no more tokens in this time. Missing: any number. */
+  readonly tokenLimit?: { readonly count: number; readonly ms: number; readonly saysUntil: boolean };
 }
 
 /**

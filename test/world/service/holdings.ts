@@ -72,7 +72,8 @@ function describe({ transfer, recipients }: Held, { habits, url, address, state 
     trackingId: transfer.trackingId,
     status: { sender: { email: transfer.sender }, recipients: seen, state },
     transfer: {
-      recipients: { to: recipients.map(({ mail }) => ({ mail })), cc: [], bcc: [] },
+      // The first one is meant, the others get copies.
+      recipients: { to: mails(recipients.slice(0, 1)), cc: mails(recipients.slice(1)), bcc: [] },
       expirationDate: formatDate(transfer.expiresMs),
       fileChecksumAlgorithm: algorithmOf(transfer),
       files: transfer.files.map((file) => ({
@@ -92,6 +93,10 @@ function describe({ transfer, recipients }: Held, { habits, url, address, state 
       recipientLanguage: "en",
     },
   };
+}
+
+function mails(recipients: readonly HeldRecipient[]) {
+  return recipients.map(({ mail }) => ({ mail }));
 }
 
 function linkOf({ isPasswordInLink, password }: SentTransfer, transferId: string, url: string): string {

@@ -87,6 +87,8 @@ export class WorldService {
   readonly transfers: readonly StoredTransfer[];
   readonly random: Random;
   weather: Weather = FINE;
+  /** Lists may have lacked to whom transfers were sent, and their modes. */
+  hasHidden = false;
   /** Ids of files that arrive with other bytes. */
   readonly damaged = new Set<string>();
   /** Called when a request arrives. */
@@ -102,6 +104,7 @@ export class WorldService {
   readonly #fixedTokens: ReadonlySet<string>;
   readonly #tokens = new Map<string, { readonly address: string; readonly untilMs: number }>();
   #tokenCount = 0;
+  readonly #issuedMs: number[] = [];
   /** Wrong passwords by transfer-id, where they lock it. */
   readonly #wrong = new Map<string, number>();
 
@@ -158,6 +161,7 @@ export class WorldService {
     });
     if (outcome.answer !== undefined && outcome.cutAt !== "head") {
       entry.status = outcome.answer.status;
+      if (entry.operation === "list" && entry.status === 400) this.hasHidden = true;
       if (outcome.answer.errorCode !== undefined) entry.errorCode = outcome.answer.errorCode;
       const retryAfter = outcome.answer.headers["retry-after"];
       if (retryAfter !== undefined) entry.retryAfter = retryAfter;
@@ -266,7 +270,14 @@ export class WorldService {
     // No code was ever mailed.
     if (body.trim() !== "") throw new Refusal("tokenRefused");
     if (clientId !== this.#clientId) throw new Refusal("policyRefused");
-    const { tokenMs = Number.POSITIVE_INFINITY } = this.habits;
+    const { tokenMs = Number.POSITIVE_INFINITY, tokenLimit } = this.habits;
+    if (tokenLimit !== undefined) {
+      const [freeMs = 0] = this.#issuedMs.slice(-tokenLimit.count).map((ms) => ms + tokenLimit.ms);
+      const waitMs = this.#issuedMs.length < tokenLimit.count ? 0 : freeMs - this.#nowMs();
+      const headers = tokenLimit.saysUntil ? { "retry-after": String(Math.ceil(waitMs / 1_000)) } : {};
+      if (waitMs > 0) throw new Refusal("tooManyRequests", headers);
+      this.#issuedMs.push(this.#nowMs());
+    }
     const untilMs = this.#nowMs() + tokenMs;
     const token = `Token-${this.number}-${++this.#tokenCount}-${this.random.int(2 ** 32).toString(36)}`;
     this.#tokens.set(token, { address: foldAddress(address), untilMs });
@@ -316,13 +327,15 @@ export class WorldService {
 
   /** An intermediary removes one field from some entries. */
   #strip(entries: readonly string[]): readonly string[] {
-    const what = this.random.pick(["mode", "message", "recipients"] as const);
+    const what = this.random.pick(["mode", "message", "recipients", "addressees"] as const);
+    this.hasHidden ||= what === "mode" || what === "addressees";
     return entries.map((text) => {
       if (this.random.chance(0.3)) return text;
       const { status = {}, transfer = {}, ...rest } = JSON.parse(text);
       if (what === "mode") delete transfer.securityMode;
       if (what === "message") delete transfer.confidentialMessageFileId;
       if (what === "recipients") delete status.recipients;
+      if (what === "addressees") delete transfer.recipients;
       return JSON.stringify({ ...rest, status, transfer });
     });
   }
