@@ -1,8 +1,9 @@
 /** All hostile callers and consumers at once, beside transfers that arrive: memory, probes, the time of a transfer, and lines in the log. */
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
+import { text } from "node:stream/consumers";
+import type { Probed } from "../../test/support/prober.ts";
 import { freePort } from "../../test/support/redis-server.ts";
 import { type Bench, inFolder, type ServedRecording, serveRecording, writeConfig } from "../support/bench.ts";
 import { type LiveDaemon, startLive } from "../support/live.ts";
@@ -11,13 +12,13 @@ import { listAgain } from "../support/recording.ts";
 import { alone, besides, type Row } from "../support/rows.ts";
 import { median } from "../support/timing.ts";
 
-const STRANGERS = resolve(import.meta.dirname, "../support/strangers.ts");
+const PROGRAMS = resolve(import.meta.dirname, "../../test/support");
+const STRANGERS = join(PROGRAMS, "strangers.ts");
 const SECONDS = 120;
 const KNOWN = 10_000;
 const CONTENT = { transfers: 1, files: 20, bytes: 64 * 1024 };
 const WARMING = 3;
 const USUAL = 10;
-const PROBE_EVERY_MS = 100;
 const TOKEN = "0123456789abcdef";
 const LINE = "callers of the console exceed a limit";
 
@@ -38,11 +39,17 @@ export async function measureStrangers(bench: Bench): Promise<Row[]> {
     for (let at = 0; at < WARMING; at++) await deliver();
     const usual: number[] = [];
     for (let at = 0; at < USUAL; at++) usual.push(await deliver());
-    const strangers = spawn(process.execPath, [STRANGERS, String(port), inbox], { stdio: "inherit" });
-    const over = new AbortController();
-    const probing = probe(`http://${listen}/healthz`, over.signal);
+    const callers = ["callers", String(port), ...readdirSync(inbox)];
+    const strangers = [callers, ["consumers", inbox]].map((args) =>
+      spawn(process.execPath, [STRANGERS, ...args], { stdio: "inherit" }),
+    );
+    const prober = spawn(process.execPath, [join(PROGRAMS, "prober.ts"), String(port)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    const waitedBefore = live.waitedSeconds();
     const under: number[] = [];
     const memory: number[] = [];
+    let probed: Probed;
     try {
       const endMs = performance.now() + SECONDS * 1000 * bench.scale;
       while (performance.now() < endMs) {
@@ -50,18 +57,23 @@ export async function measureStrangers(bench: Bench): Promise<Row[]> {
         memory.push(live.residentMib());
         bench.log(`  ${under.at(-1)?.toFixed(0)} ms for a transfer, ${memory.at(-1)?.toFixed(0)} MiB`);
       }
+      prober.stdin.end();
+      probed = JSON.parse(await text(prober.stdout)) as Probed;
     } finally {
-      over.abort();
-      strangers.kill("SIGKILL");
+      for (const child of [...strangers, prober]) child.kill("SIGKILL");
     }
-    const { longestMs, failed } = await probing;
+    const waited = live.waitedSeconds() - waitedBefore;
     const lines = live.daemon.count(LINE);
     const limits = 5;
     const what = "all strangers at once";
     return [
       alone(`${what}: resident memory`, "MiB", Math.max(...memory), [300, 200]),
-      alone(`${what}: the longest answer of \`/healthz\``, "ms", longestMs, [1_000, 250]),
-      alone(`${what}: probes without an answer`, "calls", failed, [0, 0]),
+      alone(`${what}: the median answer of \`/healthz\``, "ms", probed.medianMs, [1_000, 50]),
+      alone(`${what}: 99 of 100 answers of \`/healthz\``, "ms", probed.p99Ms, [1_000, 250]),
+      alone(`${what}: the longest answer of \`/healthz\``, "ms", probed.longestMs, [1_000, 250]),
+      alone(`${what}: the longest time in which the prober itself had no processor`, "ms", probed.latenessMs),
+      alone(`${what}: the time in which the daemon waited for a processor`, "s", waited),
+      alone(`${what}: probes without an answer`, "calls", probed.unanswered, [0, 0]),
       besides(
         `${what}: a transfer of 20 files`,
         "without them",
@@ -89,19 +101,4 @@ function deliveriesOf(served: ServedRecording, live: LiveDaemon, inbox: string):
     await live.until(`the delivery of ${trackingId}`, () => existsSync(join(inbox, trackingId)));
     return performance.now() - startedMs;
   };
-}
-
-async function probe(url: string, over: AbortSignal): Promise<{ longestMs: number; failed: number }> {
-  let [longestMs, failed] = [0, 0];
-  while (!over.aborted) {
-    const startedMs = performance.now();
-    const isAnswered = await fetch(url, { headers: { connection: "close" } }).then(
-      async (answer) => (await answer.text()) !== "" && answer.ok,
-      () => false,
-    );
-    if (!isAnswered) failed++;
-    longestMs = Math.max(longestMs, performance.now() - startedMs);
-    await pause(PROBE_EVERY_MS);
-  }
-  return { longestMs, failed };
 }

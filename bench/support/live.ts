@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Role, type RunningDaemon, startDaemon } from "./daemons.ts";
-import { sampleProcess } from "./processes.ts";
+import { readWait, sampleProcess } from "./processes.ts";
 
 const LOOK_EVERY_MS = 10;
 const LONGEST_MS = 20 * 60_000;
@@ -20,6 +20,8 @@ export interface LiveDaemon extends AsyncDisposable {
   residentMib(): number;
   peakMib(): number;
   cpuSeconds(): number;
+  /** How long its first thread was ready to run, and waited for a processor. */
+  waitedSeconds(): number;
 }
 
 /** Resolves when the daemon is ready. `folder`: for its socket. `listen`: instead of the socket, and then without metrics. */
@@ -58,6 +60,7 @@ export async function startLive(
     residentMib: () => sample().residentMib,
     peakMib: () => sample().peakMib,
     cpuSeconds: () => sample().cpuSeconds,
+    waitedSeconds: () => readWait(daemon.pid),
     [Symbol.asyncDispose]: () => daemon[Symbol.asyncDispose](),
   };
   try {

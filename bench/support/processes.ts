@@ -62,6 +62,12 @@ export function readMachineSeconds(): number {
   return busy / TICKS_PER_SECOND;
 }
 
+/** The seconds for which the first thread of a process was ready to run, and waited for a processor. */
+export function readWait(pid: number): number {
+  const [, waitedNs] = readFileSync(`/proc/${pid}/schedstat`, "utf8").split(" ");
+  return Number(waitedNs) / 1e9;
+}
+
 function readTimes(path: string): number | undefined {
   try {
     const stat = readFileSync(path, "utf8");

@@ -41,9 +41,10 @@ export function alone(
   what: string,
   unit: Row["unit"],
   ours: number,
-  [must, aim]: readonly [must: number, aim: number],
+  limits?: readonly [must: number, aim: number],
 ): Row {
-  return { what, unit, ours, value: ours, must, aim };
+  const given = limits === undefined ? {} : { must: limits[0], aim: limits[1] };
+  return { what, unit, ours, value: ours, ...given };
 }
 
 type RowResult = "aim reached" | "reached" | "not reached" | "";

@@ -83,6 +83,8 @@ export const MAX_UNREAD_BYTES = 16 * MIB;
 export const PIECE_BYTES = 128 * KIB;
 /** After each piece of work for callers, the rest of the daemon has this many times as long for itself. */
 export const REST_PER_PIECE = 2;
+/** And so many turns of the event loop, in each of which Node takes a connection: a probe may be behind many others. */
+export const TURNS_PER_PIECE = 50;
 /** Callers that are refused for now may come back after this time. */
 export const RETRY_AFTER_SECONDS = 5;
 /** More wrong tokens from one address are answered after a pause. */

@@ -1,6 +1,6 @@
 /**
- * Hostile callers of the console at a port, and consumers that put hostile files into each delivered folder, as a program of
- * its own: `node strangers.ts PORT FOLDER`. Runs until it is killed.
+ * Hostile callers of the console, or consumers that put hostile files into each delivered folder, as a program of its own:
+ * `node strangers.ts callers PORT TRACKING_ID…` or `node strangers.ts consumers FOLDER`. Runs until it is killed.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
@@ -23,11 +23,19 @@ interface Stranger {
   readonly isDeaf?: boolean;
   /** Without one, until the console closes the connection. */
   readonly staysMs?: number;
+  /** Before the next connection. */
+  readonly pauseMs?: number;
 }
 
 const STRANGERS: readonly Stranger[] = [
   { connections: 150, request: (at) => get(LARGE[at % LARGE.length] ?? "/"), isDeaf: true },
   { connections: 100, request: () => `${head("POST", "/sign-in")}Content-Length: 100\r\n\r\ntoken=` },
+  // A flood: they come back at once.
+  {
+    connections: 500,
+    request: () => `${head("POST", "/sign-in")}Content-Length: 100\r\n\r\ntoken=`,
+    pauseMs: 0,
+  },
   { connections: 50, request: () => `${head("POST", "/api/actions")}Content-Length: 100\r\n\r\n{` },
   { connections: 60, request: () => get("/api/events"), isDeaf: true },
   { connections: 20, request: (at) => get("/api/status", `Authorization: Bearer wrong-token-${at}\r\n`) },
@@ -39,6 +47,8 @@ const STRANGERS: readonly Stranger[] = [
 /** What consumers do to a delivered folder. */
 const CONSUMERS: readonly ((folder: string) => Promise<void> | void)[] = [
   (folder) => {
+    // A consumer that may not write the file may still put another one in its place.
+    rmSync(join(folder, MANIFEST));
     writeFileSync(join(folder, MANIFEST), "{");
     truncateSync(join(folder, MANIFEST), SPARSE_BYTES);
   },
@@ -56,31 +66,33 @@ const CONSUMERS: readonly ((folder: string) => Promise<void> | void)[] = [
   },
 ];
 
-const [, , port, inbox = ""] = process.argv;
-void consume();
-for (const stranger of STRANGERS) {
-  for (let at = 0; at < stranger.connections; at++) visit(stranger, at);
-}
+const [, , role, where = "", ...trackingIds] = process.argv;
+if (role === "consumers") void consume(where);
+else for (const stranger of STRANGERS) visitWith(stranger);
 
-async function consume(): Promise<void> {
+async function consume(inbox: string): Promise<void> {
   for (const seen = new Set<string>(); ; await pause(AGAIN_MS)) {
     for (const name of readdirSync(inbox)) {
       if (seen.has(name)) continue;
-      await CONSUMERS[seen.size % CONSUMERS.length]?.(join(inbox, name));
+      const attack = CONSUMERS[seen.size % CONSUMERS.length];
       seen.add(name);
+      await attack?.(join(inbox, name));
     }
   }
 }
 
 /** Of a folder that consumers have changed. */
 function storyOf(at: number): string {
-  const names = readdirSync(inbox);
-  return `mailbox=mailbox-1&trackingId=${names[at % names.length]}`;
+  return `mailbox=mailbox-1&trackingId=${trackingIds[at % trackingIds.length]}`;
+}
+
+function visitWith(stranger: Stranger): void {
+  for (let at = 0; at < stranger.connections; at++) visit(stranger, at);
 }
 
 function visit(stranger: Stranger, at: number): void {
-  const { request, isDeaf = false, staysMs } = stranger;
-  const socket = connect(Number(port), "127.0.0.1");
+  const { request, isDeaf = false, staysMs, pauseMs = AGAIN_MS } = stranger;
+  const socket = connect(Number(where), "127.0.0.1");
   if (isDeaf) socket.pause();
   else socket.resume();
   const text = request(at);
@@ -90,7 +102,7 @@ function visit(stranger: Stranger, at: number): void {
   socket.on("error", () => {});
   socket.once("close", () => {
     clearTimeout(timer);
-    setTimeout(() => visit(stranger, at + 1), AGAIN_MS);
+    setTimeout(() => visit(stranger, at + 1), pauseMs);
   });
 }
 
