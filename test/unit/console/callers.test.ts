@@ -13,6 +13,7 @@ import {
   MAX_UNREAD_BYTES,
   MAX_WAITING_REFUSALS,
   PIECE_BYTES,
+  TURNS_PER_PIECE,
 } from "../../../src/base/bounds.ts";
 import { sendList } from "../../../src/console/answers.ts";
 import { Callers, inTurn, reportLimits } from "../../../src/console/callers.ts";
@@ -214,6 +215,24 @@ test("a long list is made in pieces, and every other caller and the daemon have 
   setImmediate(() => order.push("daemon"));
   await Promise.all(pieces);
   expect(order.indexOf("daemon")).toBeLessThan(2);
+});
+
+test("after each piece of work for a caller, waiting connections are taken, however long this process waited for a processor", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let [turns, isOver] = [0, false];
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  count();
+  await inTurn(SIGNAL, () => {});
+  vi.advanceTimersByTime(1_000);
+  const before = turns;
+  await inTurn(SIGNAL, () => {});
+  isOver = true;
+  expect(turns - before).toBeGreaterThanOrEqual(TURNS_PER_PIECE);
+  vi.advanceTimersByTime(1_000);
 });
 
 test("I8 bounded: a caller that has left waits for no turn", async () => {
