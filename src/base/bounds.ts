@@ -57,6 +57,8 @@ export const REDIS_ANSWER_BYTES = 8 * MIB;
 export const MAX_QUEUED_CONNECTIONS = 4_096;
 /** Connections that have not sent the whole head of a request, or wait for their turn. A new one replaces the oldest, of its own address first. */
 export const MAX_SILENT_CONNECTIONS = 1_024;
+/** What such connections have sent, together: a first piece has up to 64 KiB. Beyond, those that wait longest end. */
+export const MAX_WAITING_BYTES = 4 * MIB;
 /** Requests at once, except probes and event streams. A new one replaces one whose client has kept us waiting longest. */
 export const MAX_REQUESTS = 200;
 /** From one address; a proxy needs few. */

@@ -7,6 +7,7 @@ import {
   MAX_REQUESTS_OF_PEER,
   MAX_SILENT_CONNECTIONS,
   MAX_UNREAD_BYTES,
+  MAX_WAITING_BYTES,
   REQUEST_MS,
   REST_PER_PIECE,
   TURNS_PER_PIECE,
@@ -81,6 +82,7 @@ export class Callers {
   readonly #silent = new Map<Socket, number>();
   /** Those of them that have sent something, and wait for their turn. */
   readonly #begun = new Map<Socket, Buffer>();
+  #begunBytes = 0;
   #isTaking = false;
   /** Requests that have a place, and their peers, the oldest first. */
   readonly #placed = new Map<ServerResponse, string>();
@@ -167,12 +169,23 @@ export class Callers {
       // With its whole head, which most clients send in one piece.
       if (isProbe && head.includes("\r\n\r\n")) return this.#parse(socket, head);
       this.#begun.set(socket, head);
+      this.#begunBytes += head.length;
+      for (const oldest of this.#begun.keys()) {
+        if (this.#begunBytes <= MAX_WAITING_BYTES) break;
+        this.#onLimited("silent", oldest.remoteAddress);
+        this.#forget(oldest.destroy());
+      }
       if (!this.#isTaking) this.#takeNext();
     });
   }
 
   #forget(socket: Socket): void {
     this.#silent.delete(socket);
+    this.#waitNoLonger(socket);
+  }
+
+  #waitNoLonger(socket: Socket): void {
+    this.#begunBytes -= this.#begun.get(socket)?.length ?? 0;
     this.#begun.delete(socket);
   }
 
@@ -181,7 +194,7 @@ export class Callers {
     this.#isTaking = next !== undefined;
     if (next === undefined) return;
     const startedMs = monotonicMs();
-    this.#begun.delete(next[0]);
+    this.#waitNoLonger(next[0]);
     this.#parse(...next);
     void rest(startedMs).then(() => this.#takeNext());
   }

@@ -11,6 +11,7 @@ import {
   MAX_SILENT_CONNECTIONS,
   MAX_STREAMS_OF_PEER,
   MAX_UNREAD_BYTES,
+  MAX_WAITING_BYTES,
   MAX_WAITING_REFUSALS,
   PIECE_BYTES,
   TURNS_PER_PIECE,
@@ -142,6 +143,19 @@ test("a probe is read at once while other requests wait for their turn, so that 
   expect(read).toEqual(["/first", "/healthz", "/readyz", "/healthz?a=b"]);
   vi.useRealTimers();
   expect(waiting).toHaveLength(3);
+});
+
+test("I8 bounded: what connections send before their turn stays small over all of them, and the longest wait ends", async () => {
+  const limits: CallerLimit[] = [];
+  const { port, server } = await serve((response) => void response.end("x"), limits);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const size = 60_000;
+  const sockets = Array.from({ length: (2 * MAX_WAITING_BYTES) / size }, () => open(port));
+  for (const socket of sockets) socket.resume().write(`GET / HTTP/1.1\r\nX: ${"x".repeat(size)}`);
+  const count = () => new Promise<number>((resolve) => server.getConnections((_, it) => resolve(it)));
+  await expect.poll(() => limits.length).toBeGreaterThan(MAX_WAITING_BYTES / size / 2);
+  await expect.poll(count).toBeLessThan(sockets.length - MAX_WAITING_BYTES / size / 2);
 });
 
 test("connections that send no request end after 10 s, also while they wait for their turn", async () => {
