@@ -320,8 +320,13 @@ export class People {
   #excuseSince(atMs: number, isInboxOlder: boolean): void {
     const { disk, observer } = this.#world;
     const { excused, deliveries } = observer;
+    // Nobody can know what an empty folder was: it may be a consumer's.
+    const hasContent = (path: string) => {
+      const entry = disk.tryGet(path);
+      return entry?.kind === "folder" ? entry.entries.size > 0 : entry !== undefined;
+    };
     for (const { key, atMs: deliveredMs, paths } of deliveries) {
-      const isThere = paths.some((path) => disk.tryGet(path) !== undefined);
+      const isThere = paths.some(hasContent);
       if (deliveredMs >= atMs - BACKUP_MS && (isInboxOlder || !isThere)) {
         excused.set(key, (excused.get(key) ?? 0) + 1);
       }

@@ -420,9 +420,9 @@ function* checkLeftOvers(
   for (const { path, entry } of disk.walk(`${STATE}/passwords`)) {
     const [, trackingId = ""] = /([^/]+)$/.exec(path) ?? [];
     const mine = records.filter((record) => record.trackingId === trackingId);
-    // The next sweep removes it.
+    // Of a round that ended after the start, or shortly before: the next sweep removes it.
     const isFreshEnd = (record: TransferRecord) =>
-      (observer.ends.get(observer.keyOf(record))?.atMs ?? 0) > schedule.nowMs - SWEEP_MS;
+      isRestarted && (observer.ends.get(observer.keyOf(record))?.atMs ?? 0) > schedule.nowMs - SWEEP_MS;
     const isNeeded =
       mine.length === 0 || mine.some((record) => record.state === "waiting" || isFreshEnd(record));
     if (entry.kind === "file" && !isNeeded) yield `left: ${path}`;
