@@ -151,7 +151,10 @@ function thresholdBytes(call: Call, { settings }: World): number | undefined {
   const text = call.url.searchParams.get("threshold");
   if (text === null) return undefined;
   if (settings.wholeThreshold && !/^\d+$/.test(text)) throw new ServiceError("noSuchEntity");
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new ServiceError("badValue", "threshold");
+  const isKnown = { number: /^\d+(\.\d+)?$/, int32: /^\d{1,9}$/, refused: /^(?!)/ }[
+    settings.threshold ?? "number"
+  ];
+  if (!isKnown.test(text)) throw new ServiceError("badValue", "threshold");
   return Number(text) * MEGABYTE;
 }
 

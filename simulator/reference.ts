@@ -16,7 +16,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
                   "windows-1252", announceCharset, lineEnd, subject: "shown"
                   "empty" or "missing" }: the format of checksums files
   passwordRules   { minimumLengthRequired: 8, digitsRequired: true, … }
-  oldPaths        true: the operations zip, eml and checksums are below files/
+  oldPaths        true: the operations zip, eml and checksums are below files/; or a list
+                  of those that are
   showsMessage    false: lists do not show whether there is a confidential message
   noPassword      for transfers with password mode NONE: "link" (the link contains the
                   password), "open" (no password is needed) or "withheld" (the link
@@ -27,6 +28,8 @@ export const SCENARIO_REFERENCE = `A scenario is JSON. Every key is optional; de
   ignoresActive   true: lists of active transfers contain all transfers
   ignoresFileIds  true: a ZIP has all files, whichever are requested
   wholeThreshold  true: a threshold that is not a whole number is answered with 404
+  threshold       "number", "int32" or "refused": which thresholds of an EML are not
+                  answered with 400 ("number")
   sessionLinks    true: download links contain ";jsessionid=" and the id of a session
   codesPerAddress how many codes an address gets in 15 minutes (no limit)
   languagePacks   [{ locale, displayName, version, lastChangeTimestamp, files }]

@@ -32,7 +32,10 @@ export interface FoundRoute {
 export function createRoutes({ oldPaths }: Settings): readonly Route[] {
   const user = "/api/users/:address";
   const transfer = "/api/transfers/:transfer";
-  const extras = oldPaths ? `${transfer}/files` : transfer;
+  const pathOf = (name: "zip" | "eml" | "checksums") => {
+    const isOld = oldPaths === true || (oldPaths !== false && oldPaths.includes(name));
+    return isOld ? `${transfer}/files/${name}` : `${transfer}/${name}`;
+  };
   const packs = "/api/products/:product/language-packs";
   const bytes = { type: "application/octet-stream" };
   const polling = { since: { major: 1, minor: 12 } };
@@ -47,9 +50,9 @@ export function createRoutes({ oldPaths }: Settings): readonly Route[] {
     get("sent-legacy", `${user}/transfers`, listSentBriefly, { until: { major: 2, minor: 0 } }),
     get("info", transfer, showInformation),
     get("files", `${transfer}/files`, listFiles),
-    get("zip", `${extras}/zip`, sendZip, { type: "application/zip" }),
-    get("eml", `${extras}/eml`, sendEml, bytes),
-    get("checksums", `${extras}/checksums`, sendChecksums, { type: "text/csv" }),
+    get("zip", pathOf("zip"), sendZip, { type: "application/zip" }),
+    get("eml", pathOf("eml"), sendEml, bytes),
+    get("checksums", pathOf("checksums"), sendChecksums, { type: "text/csv" }),
     get("file", `${transfer}/files/:file`, sendFile, bytes),
     get("password-generate", "/api/password", createPasswordGenerator()),
     post("password-check", "/api/password", checkPassword),

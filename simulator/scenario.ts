@@ -339,8 +339,8 @@ const scenario = shape({
   csv: optional(csvStyle),
   /** The password rules. Default: a typical set. */
   passwordRules: optional(passwordRules),
-  /** Serves ZIP, EML and checksums only under `/files/zip`, `/files/eml`, `/files/checksums`. Default false. */
-  oldPaths: optional(v.boolean()),
+  /** Serves ZIP, EML and checksums, or those that are named, only under `/files/zip` and so on. Default false. */
+  oldPaths: optional(v.union([v.boolean(), v.array(v.picklist(["zip", "eml", "checksums"]))])),
   /** Whether lists show that there is a confidential message. Default true. */
   showsMessage: optional(v.boolean()),
   /**
@@ -358,6 +358,8 @@ const scenario = shape({
   ignoresFileIds: optional(v.boolean()),
   /** Answers a threshold that is not a whole number with 404, as some frameworks do. Default false. */
   wholeThreshold: optional(v.boolean()),
+  /** Which thresholds are not answered with 400: `number` (the default), `int32`, or none (`refused`). */
+  threshold: optional(v.picklist(["number", "int32", "refused"])),
   /** Puts the id of a web session into the download links. Default false. */
   sessionLinks: optional(v.boolean()),
   /** How many codes an address gets in 15 minutes. Default: no limit. */

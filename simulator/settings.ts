@@ -33,6 +33,7 @@ export function settingsOf(scenario: Scenario) {
     refusedFields: scenario.refusedFields ?? [],
     ignoresActive: scenario.ignoresActive ?? false,
     ignoresFileIds,
+    threshold: scenario.threshold,
     wholeThreshold: scenario.wholeThreshold ?? false,
     sessionLinks: scenario.sessionLinks ?? false,
     codesPerAddress: scenario.codesPerAddress ?? Number.POSITIVE_INFINITY,

@@ -213,6 +213,7 @@ async function runInWorkspace(
     clock,
     emit,
     stop,
+    facts: ledger.services,
     openService: options.openService ?? openService,
     loadTokenStores: options.loadTokenStores ?? loadTokenStores,
   };

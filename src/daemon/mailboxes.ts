@@ -6,6 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
 import type { MailboxSettings } from "../config/settings.ts";
 import { keepClientId, type loadTokenStores } from "../host/memory.ts";
+import type { Ledger } from "../ledger/port.ts";
 import { MailboxState } from "../mailbox/state.ts";
 import { Tokens } from "../mailbox/tokens.ts";
 import type { Emit } from "../model/events.ts";
@@ -25,6 +26,7 @@ interface MailboxesTools {
   readonly clock: Clock;
   readonly emit: Emit;
   readonly stop: AbortSignal;
+  readonly facts: Ledger["services"];
   readonly openService: typeof openService;
   readonly loadTokenStores: typeof loadTokenStores;
 }
@@ -32,7 +34,7 @@ interface MailboxesTools {
 export async function openMailboxes(
   live: LiveSettings,
   scope: AsyncDisposableStack,
-  { clock, emit, stop, openService, loadTokenStores }: MailboxesTools,
+  { clock, emit, stop, facts, openService, loadTokenStores }: MailboxesTools,
 ) {
   const settings = live.now;
   const openTokens = await loadTokenStores();
@@ -55,7 +57,7 @@ export async function openMailboxes(
     const known = services.get(key);
     if (known !== undefined) return known;
     const maxRequests = () => live.now.limits.requests;
-    const service = openService({ ...wanted, clientId, maxRequests, bandwidth });
+    const service = openService({ ...wanted, clientId, maxRequests, bandwidth, facts });
     scope.adopt(service, (it) => it.close());
     services.set(key, service);
     return service;

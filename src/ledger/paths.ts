@@ -18,7 +18,7 @@ export interface StageId {
 /** The content of one attempt at a round, in a folder that only this attempt writes to. */
 export interface Stage extends StageId {
   readonly folder: string;
-  /** The path for a ZIP until it is unpacked. */
+  /** The path for a ZIP until it is unpacked, then for a message while files are taken out of it. */
   readonly zip: string;
   /** The folder for files that are placed beside the delivered folder. Created by the attempt if it is needed. */
   readonly beside: string;

@@ -32,9 +32,7 @@ export function createModeFinder(
     return isShown || services.has(service.id, "names modes");
   };
   const ask = async (): Promise<Entries> => {
-    // A service, or a firewall before it, may refuse its status: it has one version then.
-    const version = await service.apiVersions(signal).catch(() => undefined);
-    const fact = [service.id, "names no modes", JSON.stringify(version ?? [])] as const;
+    const fact = [service.id, "names no modes", await service.askVersion(signal)] as const;
     state.hasNoModes = (await services.has(...fact)) && !(await namesModes([]));
     for (let left = ANSWERS; left > 0 && !state.hasNoModes; left--) {
       // A service that does not know the field says nothing about modes.

@@ -8,6 +8,7 @@ import type { Bandwidth } from "./bandwidth.ts";
 import { encodingOf, headerOf, unknownEncoding, unzipped } from "./bodies.ts";
 import { type Call, faultOf, type Http, type Query } from "./http.ts";
 import type { Answer, AnswerBody } from "./receiving.ts";
+import type { ChosenWay, Ways } from "./ways.ts";
 
 /** Gives access to a transfer. Only some transfers can be opened without a password. */
 export interface TransferAccess {
@@ -49,6 +50,10 @@ interface EmlOptions extends DownloadOptions {
   readonly thresholdMegabytes?: number;
 }
 
+interface MessageOptions extends Omit<EmlOptions, "thresholdMegabytes"> {
+  makeRoom(): Promise<void>;
+}
+
 /** A body that is being received. Read it to its end or call `cancel`: both free the connection. */
 export interface Download {
   /** The offset of the body's first byte: 0, or the one of `resume`. */
@@ -73,34 +78,41 @@ const ZIP_SELECTION_MINOR_VERSION = 11;
 /** Faults of a service that may have the operation at another path. */
 const NO_OPERATION: readonly string[] = ["NO_SUCH_ENDPOINT", "API_VERSION"];
 
+/**
+ * The limits of an EML, in the sequence in which they are tried. One byte, so that no file fits beside the message; the
+ * smallest whole number for services that take no other, because 0 may mean "no limit"; and none.
+ */
+const THRESHOLDS = [0.000_001, 1, undefined];
+const LIMITS = THRESHOLDS.map((megabytes) => `threshold ${megabytes ?? "refused"}`);
+
 /** `bandwidth`: the limit that every byte is subject to; missing: no limit. */
 export function createDownloads(
   http: Http,
   idListForm: IdListForm,
   bandwidth: Pick<Bandwidth, "take"> | undefined,
+  ways: Ways,
 ) {
-  /** Older services have these operations below `files`, and may answer `NOT_FOUND` for what the list announces. */
-  async function openWhole(
+  /** Which of the two paths exists differs by version. */
+  function openWhole(
     access: TransferAccess,
     name: "zip" | "eml" | "checksums",
     call: Omit<Call, "path" | "password">,
     options: DownloadOptions & { readonly isExpected?: boolean },
     signal: AbortSignal,
   ): Promise<Download> {
-    const missing = options.isExpected ? [...NO_OPERATION, "NOT_FOUND"] : NO_OPERATION;
-    const openAt = async (parent: readonly string[]) => {
-      const path = ["transfers", access.transferId, ...parent, name];
-      return refuseHtml(await open({ ...call, path, password: access.password }, options, signal), call.what);
+    const paths = [name, `files/${name}`] as const;
+    const openAt = async (path: string) => {
+      const segments = ["transfers", access.transferId, ...path.split("/")];
+      const whole = { ...call, path: segments, password: access.password };
+      return refuseHtml(await open(whole, options, signal), call.what);
     };
-    try {
-      return await openAt([]);
-    } catch (error) {
-      if (!(error instanceof Fault && missing.includes(error.code))) throw error;
-      return await openAt(["files"]).catch((second: unknown) => {
-        // The service may take the second path for a wrong file-id, so a proxy's refusal of the first one says more.
-        throw second instanceof Fault && error.answeredBy === "intermediary" ? error : second;
-      });
-    }
+    const ask = async (chosen: ChosenWay) => {
+      const { opened, taken } = await openEither(openAt, paths, chosen, options.isExpected);
+      if (taken !== undefined) await ways.note(paths, taken, signal);
+      if (opened instanceof Fault) throw opened;
+      return opened;
+    };
+    return ways.take(paths, ask, signal);
   }
 
   async function open(call: Call, options: FileOptions, signal: AbortSignal): Promise<Download> {
@@ -127,6 +139,12 @@ export function createDownloads(
     };
   }
 
+  /** Throws `NOT_FOUND` if the transfer has no confidential message. */
+  function openEml(access: TransferAccess, options: EmlOptions, signal: AbortSignal): Promise<Download> {
+    const query = [["threshold", options.thresholdMegabytes] as const];
+    return openWhole(access, "eml", { what: "the EML", query }, options, signal);
+  }
+
   return {
     openFile(
       { transferId, password }: TransferAccess,
@@ -147,10 +165,20 @@ export function createDownloads(
       };
       return openWhole(access, "zip", call, options, signal);
     },
-    /** Throws `NOT_FOUND` if the transfer has no confidential message. */
-    openEml(access: TransferAccess, options: EmlOptions, signal: AbortSignal): Promise<Download> {
-      const query = [["threshold", options.thresholdMegabytes] as const];
-      return openWhole(access, "eml", { what: "the EML", query }, options, signal);
+    openEml,
+    /**
+     * The EML, with as few files as possible. Calls `makeRoom` before it requests all of them. Throws `NOT_FOUND` if the
+     * transfer has no confidential message.
+     */
+    openMessage(access: TransferAccess, options: MessageOptions, signal: AbortSignal): Promise<Download> {
+      const openWithin = (thresholdMegabytes?: number) =>
+        openEml(access, { ...options, ...(thresholdMegabytes && { thresholdMegabytes }) }, signal);
+      const ask = async ({ way }: ChosenWay) => {
+        const found = await findLimit(openWithin, options.makeRoom, LIMITS.indexOf(way));
+        if (found.isProven) await ways.note(LIMITS, found.limit, signal);
+        return found.download;
+      };
+      return ways.take(LIMITS, ask, signal);
     },
     openChecksums: (access: TransferAccess, signal: AbortSignal): Promise<Download> =>
       openWhole(access, "checksums", { what: "the checksums file" }, {}, signal),
@@ -159,6 +187,64 @@ export function createDownloads(
       return open({ what: `the language file ${path}`, path: segments }, {}, signal);
     },
   };
+}
+
+/** `taken`: the service has this path, as far as it has itself said so. */
+async function openEither(
+  openAt: (path: string) => Promise<Download>,
+  [direct, below]: readonly [string, string],
+  { way, isSure }: ChosenWay,
+  isExpected = false,
+): Promise<{ readonly opened: Download | Fault; readonly taken?: string }> {
+  const isBelow = way === below;
+  // Without the operation, a service may take its name for the id of a file.
+  const unsure = isBelow ? ["NOT_FOUND", "BAD_REQUEST"] : isExpected ? ["NOT_FOUND"] : [];
+  const first = await openAt(way).catch(asFaultOf(isSure ? NO_OPERATION : [...NO_OPERATION, ...unsure]));
+  if (!(first instanceof Fault)) return { opened: first, taken: way };
+  const other = isBelow ? direct : below;
+  const second = await openAt(other).catch(asFaultOf());
+  const isThere = !(second instanceof Fault) || (second.code === "BAD_REQUEST" && !isForeign(second));
+  // A refusal by a proxy proves nothing about a path, and says more than one of a path that may not exist.
+  const isFirst = second instanceof Fault && (second.code === "NO_SUCH_ENDPOINT" || isForeign(first));
+  const opened = isFirst ? first : second;
+  return isThere && !isForeign(first) ? { opened, taken: other } : { opened };
+}
+
+/** Tries one limit after the other. `isProven`: the service itself has refused those before. */
+async function findLimit(
+  openWithin: (megabytes?: number) => Promise<Download>,
+  makeRoom: () => Promise<void>,
+  first: number,
+) {
+  for (let at = first, isProven = true; ; at++) {
+    const megabytes = THRESHOLDS[at];
+    if (megabytes === undefined) await makeRoom();
+    const opened = await openWithin(megabytes).catch((error: unknown) => {
+      if (megabytes === undefined || !(error instanceof Fault && isAboutValue(error))) throw error;
+      return error;
+    });
+    if (!(opened instanceof Fault)) return { download: opened, limit: LIMITS[at] ?? "", isProven };
+    isProven &&= opened.answeredBy === "service";
+    // "Not found" may be about the value, or there is no message.
+    if (opened.code !== "BAD_REQUEST") (await openWithin()).cancel();
+  }
+}
+
+/** For `catch`: returns a fault, by default any; and throws every other error again. */
+function asFaultOf(codes?: readonly string[]): (error: unknown) => Fault {
+  return (error) => {
+    if (error instanceof Fault && codes?.includes(error.code) !== false) return error;
+    throw error;
+  };
+}
+
+function isForeign({ answeredBy }: Fault): boolean {
+  return answeredBy === "intermediary";
+}
+
+/** Whether the service may have refused the value of a parameter. Some answer "not found" to a value that they cannot parse. */
+function isAboutValue({ code, answeredBy }: Fault): boolean {
+  return answeredBy !== "unsent" && [...NO_OPERATION, "NOT_FOUND", "BAD_REQUEST"].includes(code);
 }
 
 /** A proxy's login page has a success status, but none of these downloads is ever HTML. */

@@ -19,12 +19,15 @@ import {
   pollTransfers,
   type VerifiedAddress,
 } from "./polling.ts";
+import { type Facts, Ways } from "./ways.ts";
 import * as wire from "./wire.ts";
 
 export interface ServiceOptions extends HttpOptions {
   readonly idListForm: IdListForm;
   /** Shared by the downloads of all services. */
   readonly bandwidth?: Pick<Bandwidth, "take"> | undefined;
+  /** Missing: what is found out is kept for this process only. */
+  readonly facts?: Facts;
 }
 
 const PACKS = ["products", "api.rest", "language-packs"];
@@ -38,16 +41,27 @@ export type ServicePort = ReturnType<typeof openService>;
  */
 export function openService(options: ServiceOptions) {
   const http = openHttp(options);
-  const downloads = createDownloads(http, options.idListForm, options.bandwidth);
+  const id = serviceIdOf(options.baseUrl);
   const tokenPace = new Pace();
   /** The page size that fits, by address. Missing while full pages fit. */
   const pageSizes = new Map<string, number>();
   const ask = async <Value>(decode: wire.Decoder<Value>, call: Call, signal: AbortSignal) =>
     decode(await http.json(call, signal), call.what);
+  /** `undefined` for a service before version 1.13. */
+  const apiVersions = (signal: AbortSignal) =>
+    ask(wire.decodeStatus, { what: "the server status", path: ["status"], anonymous: true }, signal).catch(
+      (error: unknown) => {
+        const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];
+        if (error instanceof Fault && absent.includes(error.code)) return undefined;
+        throw error;
+      },
+    );
+  const ways = new Ways(id, apiVersions, options.facts);
+  const downloads = createDownloads(http, options.idListForm, options.bandwidth, ways);
 
   return {
     /** Made from its base URL. Equal for all clients of the service. */
-    id: serviceIdOf(options.baseUrl),
+    id,
 
     pollReceived: (address: VerifiedAddress, query: PollQuery, signal: AbortSignal) =>
       pollTransfers(http, "received", address, query, signal),
@@ -165,15 +179,8 @@ export function openService(options: ServiceOptions) {
       return new Secret((await ask(wire.decodeClientId, call, signal)).clientId);
     },
 
-    /** `undefined` for a service before version 1.13. */
-    apiVersions: (signal: AbortSignal) =>
-      ask(wire.decodeStatus, { what: "the server status", path: ["status"], anonymous: true }, signal).catch(
-        (error: unknown) => {
-          const absent = ["NO_SUCH_ENDPOINT", "NOT_FOUND", "API_VERSION"];
-          if (error instanceof Fault && absent.includes(error.code)) return undefined;
-          throw error;
-        },
-      ),
+    apiVersions,
+    askVersion: ways.askVersion.bind(ways),
 
     ownAnswers: http.ownAnswers,
     clockAheadMs: http.clockAheadMs,

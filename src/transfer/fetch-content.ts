@@ -144,7 +144,8 @@ async function fetchBy(run: Run, plan: Plan) {
     },
   };
   try {
-    const [files, message] = await Promise.allSettled([fetchEither(context), fetchMessage(run, plan)]);
+    const fetching = fetchEither(context);
+    const [files, message] = await Promise.allSettled([fetching, fetchMessage(run, plan, fetching)]);
     if (files.status === "rejected") throw files.reason;
     if (message.status === "rejected") throw message.reason;
     return { files: files.value, message: message.value };

@@ -3,22 +3,23 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { finishFile } from "../base/durable.ts";
 import { Fault } from "../base/faults.ts";
-import { rm, withFile } from "../base/files.ts";
+import { rename, rm, withFile } from "../base/files.ts";
 import { sumFile, sumOf } from "../base/sums.ts";
+import type { Inbox } from "../inbox/port.ts";
 import { matchesChecksum, nodeAlgorithm } from "../model/checksum.ts";
 import { MESSAGE, type MessageRow, type ProvenMessage } from "../model/manifest.ts";
 import type { ChecksumRow, Download } from "../service/port.ts";
+import { type EmlPart, EmlReader } from "./eml.ts";
+import type { FetchedFile, LostFile } from "./fetch.ts";
 import type { Plan } from "./open-transfer.ts";
 import type { Run } from "./run.ts";
 import { asOperationFault, failOptional, kindOfFailure } from "./settle.ts";
 
-/**
- * The limit of the EML's size: one byte, so that no file fits beside the message. The interface takes megabytes, which
- * need not be whole; 0 may mean "no limit".
- */
-const THRESHOLD_MEGABYTES = 0.000_001;
-/** Room for the message itself, if a service ignores the threshold and adds the files: base64 takes a third more. */
+/** Room for the message itself. Anything larger holds files. */
 const SPARE_BYTES = 16 * 1024 * 1024;
+/** Of the bytes of files, in an EML that holds them: base64 takes a third more, and has line ends. */
+const EMBEDDED_SHARE = 1.4;
+const READ_BYTES = 256 * 1024;
 
 /** `fault`: why the service does not provide it. */
 export type Message =
@@ -26,12 +27,16 @@ export type Message =
   | { readonly kind: "none" }
   | { readonly kind: "refused"; readonly fault: Fault };
 
-/** Throws if another attempt may help. */
-export async function fetchMessage(run: Run, plan: Plan): Promise<Message> {
+/** Throws if another attempt may help. `files`: those of the transfer, which are fetched meanwhile. */
+export async function fetchMessage(
+  run: Run,
+  plan: Plan,
+  files: Promise<readonly (FetchedFile | LostFile)[]>,
+): Promise<Message> {
   const { hasMessage } = run.record;
   if (hasMessage === false) return { kind: "none" };
   try {
-    const file = await downloadMessage(run, plan);
+    const file = await downloadMessage(run, plan, files);
     if (file !== undefined) return { kind: "present", file };
     if (!hasMessage) return { kind: "none" };
     return { kind: "refused", fault: new Fault("MESSAGE_REFUSED", { detail: "the answer is empty" }) };
@@ -50,32 +55,89 @@ function refused(cause: Fault): Message {
 }
 
 /** `undefined` if the answer is empty. */
-async function downloadMessage(run: Run, plan: Plan): Promise<ProvenMessage | undefined> {
+async function downloadMessage(
+  run: Run,
+  plan: Plan,
+  files: Promise<readonly (FetchedFile | LostFile)[]>,
+): Promise<ProvenMessage | undefined> {
   const { folder } = await run.openStage();
   const path = join(folder, MESSAGE);
   const hash = createHash("sha256");
   let bytes = 0;
-  const { body, cancel } = await openMessage(run, plan);
+  const reader = new EmlReader(new Set(plan.files.map((file) => file.bytes)));
+  let room: Awaited<ReturnType<Inbox["reserve"]>> | undefined;
+  const makeRoom = async () => {
+    room ??= await run.tools.inbox.reserve(run.key, plan.totalBytes * EMBEDDED_SHARE, 1);
+  };
+  const options = { maxBytes: maxBytes(plan), isExpected: run.record.hasMessage === true, makeRoom };
+  let download: Download | undefined;
   try {
+    download = await run.source.service.openMessage(plan.access, options, run.signal);
+    const { body } = download;
     await rm(path, { force: true });
     await withFile(path, "wx", async (file) => {
       for await (const chunk of body) {
         if (bytes === 0) demandMessage(chunk);
-        hash.update(chunk);
         bytes += chunk.byteLength;
+        if (bytes > SPARE_BYTES) await makeRoom();
+        hash.update(chunk);
+        reader.push(chunk);
         await file.write(chunk);
+        room?.use(chunk.byteLength);
       }
       if (bytes > 0) await finishFile(file, run.handoff.fileMode);
     });
+    reader.end();
     if (bytes === 0) await rm(path, { force: true });
+    const message = bytes === 0 ? undefined : ({ name: MESSAGE, size: bytes, sha256: sumOf(hash) } as const);
+    // If the files fail, so does the attempt.
+    const fetched = await files.catch(() => []);
+    const sums = new Set(fetched.flatMap((file) => ("sha256" in file ? [file.sha256] : [])));
+    const copies = reader.found.filter(({ sha256 }) => sums.has(sha256));
+    return message && copies.length > 0 ? await takeOut(run, path, bytes, copies) : message;
   } catch (error) {
     // If this fails, the next attempt removes the file.
     await rm(path, { force: true }).catch(() => {});
     throw error;
   } finally {
-    cancel();
+    download?.cancel();
+    room?.release();
   }
-  return bytes === 0 ? undefined : { name: MESSAGE, size: bytes, sha256: sumOf(hash) };
+}
+
+/** Keeps the message without these parts: they are delivered as files. */
+async function takeOut(
+  run: Run,
+  path: string,
+  size: number,
+  parts: readonly EmlPart[],
+): Promise<ProvenMessage> {
+  const { zip } = await run.openStage();
+  const hash = createHash("sha256");
+  const buffer = new Uint8Array(READ_BYTES);
+  let [at, kept] = [0, 0];
+  await rm(zip, { force: true });
+  await withFile(path, "r", (source) =>
+    withFile(zip, "wx", async (file) => {
+      for (const { start, end } of [
+        ...parts.toSorted((a, b) => a.start - b.start),
+        { start: size, end: size },
+      ]) {
+        for (let count = -1; at < start && count !== 0; at += count) {
+          run.signal.throwIfAborted();
+          count = Math.min(await source.read(buffer, at), start - at);
+          const piece = buffer.subarray(0, count);
+          hash.update(piece);
+          await file.write(piece);
+          kept += count;
+        }
+        at = Math.max(at, end);
+      }
+      await finishFile(file, run.handoff.fileMode);
+    }),
+  );
+  await rename(zip, path);
+  return { name: MESSAGE, size: kept, sha256: sumOf(hash) };
 }
 
 /** A message begins with the name of a header field; pages and error documents do not. */
@@ -84,22 +146,6 @@ function demandMessage(beginning: Uint8Array): void {
   if (!/^[<{[]/.test(text)) return;
   const detail = "the EML: another document came instead";
   throw new Fault("BAD_ANSWER", { detail, answeredBy: "intermediary" });
-}
-
-/** A service that refuses the threshold, or does not find what it cannot parse, is asked without it. */
-async function openMessage({ source, record, signal }: Run, plan: Plan): Promise<Download> {
-  const { service } = source;
-  const options = { maxBytes: maxBytes(plan), isExpected: record.hasMessage === true };
-  const small = { ...options, thresholdMegabytes: THRESHOLD_MEGABYTES };
-  try {
-    return await service.openEml(plan.access, small, signal);
-  } catch (error) {
-    const mayBeThreshold =
-      error instanceof Fault &&
-      (kindOfFailure(error) === "refused" || ["BAD_REQUEST", "NO_SUCH_ENDPOINT"].includes(error.code));
-    if (!mayBeThreshold) throw error;
-    return service.openEml(plan.access, options, signal);
-  }
 }
 
 function maxBytes({ totalBytes }: Plan): number {

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { buffer, text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { fromBufferPromise } from "yauzl";
+import { Fault } from "../../src/base/faults.ts";
 import { Secret } from "../../src/base/secret.ts";
 import type { Download } from "../../src/service/port.ts";
 import { accessTo, expectFault, firstFile, openPair, SIGNAL, transferPlan } from "../support/service.ts";
@@ -187,8 +188,32 @@ describe("downloading", () => {
     await drain(await service.openZip(access, {}, SIGNAL));
     await drain(await service.openEml(access, {}, SIGNAL));
     await service.checksums(access, files, SIGNAL);
-    const statuses = simulator.requests().map(({ status }) => status);
-    expect(statuses).toEqual([200, 404, 200, 404, 200, 404, 200]);
+    const asked = () =>
+      simulator.requests().map(({ path, status }) => `${status} ${path.split("/").slice(4).join("/")}`);
+    // The version of the service is asked for once.
+    const found = ["zip", "eml", "checksums"].flatMap((name) => [`404 ${name}`, `200 files/${name}`]);
+    expect(asked().filter((it) => it !== "200 ")).toEqual(["200 files", ...found]);
+    await drain(await service.openZip(access, {}, SIGNAL));
+    expect(asked().slice(-2)).toEqual(
+      ["200 checksums", "200 files/zip"].slice(1).flatMap((it) => ["200 files/checksums", it]),
+    );
+  });
+
+  test("requests a message with all files only once there is room for them", async () => {
+    const { service, access, simulator } = await openPair({
+      threshold: "refused",
+      transfers: [transferPlan({ message: "Hi" })],
+    });
+    const open = (makeRoom: () => Promise<void>) => service.openMessage(access, { makeRoom }, SIGNAL);
+    const lacksRoom = async () => {
+      throw new Fault("DISK_FULL");
+    };
+    await expectFault(open(lacksRoom), "DISK_FULL");
+    expect(simulator.totals().eml).toBe(2);
+    await drain(await open(async () => {}));
+    const before = simulator.totals().eml;
+    await expectFault(open(lacksRoom), "DISK_FULL");
+    expect(simulator.totals().eml).toBe(before);
   });
 
   test("frees its place when it is read to the end or cancelled", async () => {
