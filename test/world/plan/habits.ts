@@ -11,6 +11,7 @@ export function makeHabits(random: Random, share: number): readonly ServiceHabit
     const habits = {
       ignoresActive: some(true),
       wholeThreshold: some(true),
+      noThreshold: some(true),
       hidesMessages: some(true),
       hasNoModes: some(true),
       refusesFields: some(true),

@@ -65,10 +65,16 @@ export function makeTransfer(
     ...(random.chance(0.3) ? { messageRow: random.pick(["file", "eml"] as const) } : {}),
     ...(random.chance(0.15) ? { checksums: random.pick(["listed", "csv", "none"] as const) } : {}),
     files,
-    message: random.chance(0.25) ? Buffer.from(`Subject: hello\r\n\r\nmessage ${at}\r\n`) : undefined,
+    message: random.chance(0.25) ? makeMessage(`message ${at}`) : undefined,
     zip: writeZip(files.map(({ name, bytes }) => ({ name, content: bytes, method: 0 }))),
     expiresMs: START_MS + (random.chance(0.05) ? (3 + random.int(10)) * 60_000 : 30 * DAY_MS),
   };
+}
+
+/** An EML to which its service may add files. */
+function makeMessage(text: string): Buffer {
+  const head = 'Subject: hello\r\nContent-Type: multipart/mixed; boundary="part"\r\n';
+  return Buffer.from(`${head}\r\n--part\r\nContent-Type: text/plain\r\n\r\n${text}\r\n--part--\r\n`);
 }
 
 /** Names are unique within a transfer, as its service compares them. */

@@ -52,6 +52,8 @@ export interface ServiceHabits {
   readonly ignoresActive?: boolean;
   /** A threshold that is not a whole number is refused. */
   readonly wholeThreshold?: boolean;
+  /** Every threshold is refused, and every file is added to a message. */
+  readonly noThreshold?: boolean;
   /** Lists never say whether there is a message, also to requests that name it. */
   readonly hidesMessages?: boolean;
   /** Lists never name a security mode, also to requests that name it: an old service. */

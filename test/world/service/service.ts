@@ -438,7 +438,8 @@ export class WorldService {
       const threshold = query.get("threshold");
       if (threshold !== null && !isThreshold(threshold, this.habits)) throw new Refusal("badValue");
       if (transfer.message === undefined) throw new Refusal("noSuchEntity");
-      return this.#content("message/rfc822", transfer.message, headers);
+      const eml = threshold === null ? withFiles(transfer.message, transfer.files) : transfer.message;
+      return this.#content("message/rfc822", eml, headers);
     }
     const language = chooseLanguage(headers["accept-language"], ["en", "de"]);
     const csv = () => checksumsCsv(transfer, language, isLying);
@@ -501,8 +502,20 @@ export class WorldService {
   }
 }
 
-function isThreshold(text: string, { wholeThreshold }: ServiceHabits): boolean {
-  return (wholeThreshold ? /^\d+$/ : /^\d+(\.\d+)?$/).test(text);
+/** The message, with the files as further parts. */
+function withFiles(message: Buffer, files: readonly SentFile[]): Buffer {
+  const end = message.lastIndexOf("\r\n--part--");
+  if (end < 0) return message;
+  const parts = files.map(({ id, bytes }) =>
+    Buffer.from(
+      `\r\n--part\r\nContent-Disposition: attachment; filename="${id}"\r\nContent-Transfer-Encoding: base64\r\n\r\n${bytes.toString("base64")}`,
+    ),
+  );
+  return Buffer.concat([message.subarray(0, end), ...parts, message.subarray(end)]);
+}
+
+function isThreshold(text: string, { wholeThreshold, noThreshold }: ServiceHabits): boolean {
+  return !noThreshold && (wholeThreshold ? /^\d+$/ : /^\d+(\.\d+)?$/).test(text);
 }
 
 /** Of the ZIP. */
