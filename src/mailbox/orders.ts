@@ -51,15 +51,19 @@ export async function carryOut(
   if (order.action === "password" || order.trackingId === undefined) return "over";
   const record = await tools.ledger.find(order);
   const isOld = tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
-  // A power cut may have taken the transfer's note: the next poll finds it again. Given up after a day.
-  if (record === undefined) return isOld ? "over" : "later";
-  const { action } = order;
+  const { action, trackingId } = order;
+  if (record === undefined) {
+    // A power cut may have taken the transfer's note: a poll finds it again while it is listed.
+    const isLost = state !== undefined && !(await isStillListed(state, { trackingId, vanished: false }));
+    if (isLost) demand(NOT_LISTED, { trackingId });
+    return isOld ? "over" : "later";
+  }
   if (action === "discard") return discard(tools, order);
   if (state === undefined) return "later";
   // A round that began after the order was given fulfils it.
   if (record.round > order.round) return "over";
   if (order.grants !== undefined) {
-    const { trackingId, round, at, grants } = order;
+    const { round, at, grants } = order;
     const owner = { name: tools.ledger.nameOf(order), round, at };
     await tools.ledger.attempts.grant(trackingId, owner, grants);
   }
@@ -90,7 +94,7 @@ export async function isStillListed(
 }
 
 /** Throws `ORDER_IMPOSSIBLE` if there is an objection. */
-function demand(objection: string | undefined, { trackingId }: TransferRecord): void {
+function demand(objection: string | undefined, { trackingId }: Pick<TransferRecord, "trackingId">): void {
   if (objection !== undefined) throw new Fault("ORDER_IMPOSSIBLE", { detail: `${trackingId}: ${objection}` });
 }
 

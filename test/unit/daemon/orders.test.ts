@@ -272,6 +272,17 @@ test("I7 nothing silent: what the service no longer has is not delivered again, 
   expect(await fixture.acts()).toMatchObject([{ act: "redeliver", reason: "ORDER_IMPOSSIBLE", message }]);
 });
 
+test("I7 nothing silent: an order for a transfer that a power cut has forgotten waits while it is listed, and then cannot be carried out", async () => {
+  const daemon = await fixture.daemon();
+  const { path } = await giveOrder(fixture.work, { ...T1, action: "discard", round: 1, by: OPERATOR });
+  Object.assign(daemon.state, { stateOf: async () => "active" });
+  await daemon.run();
+  expect([daemon.reports, await exists(path)]).toEqual([[], true]);
+  Object.assign(daemon.state, { stateOf: async () => undefined });
+  await daemon.run();
+  expect([daemon.reports, await exists(path)]).toEqual([["discard t1: ORDER_IMPOSSIBLE"], false]);
+});
+
 test.each(["orders", ".json"])(
   "orders that the disk does not give (%s) are not taken for none",
   async (end) => {
