@@ -244,7 +244,7 @@ export class Daemons {
     }
     this.#world.note(() => `${process.name}: ${describeEvent(event)}`);
     daemon.metrics?.listener(event);
-    observer.emitted(event);
+    observer.emitted(process, event);
   }
 
   // Configurations

@@ -56,9 +56,16 @@ export class People {
   supply(trackingId: string, isRight: boolean, isCommon: boolean): void {
     this.#command(async () => {
       for (const record of await this.#world.ledger.findAll(trackingId)) {
-        if (waitsForPassword(record)) await this.#supplyFor(record, isRight, isCommon);
+        if (waitsForPassword(record) || this.#isTried(record))
+          await this.#supplyFor(record, isRight, isCommon);
       }
     });
+  }
+
+  /** The password that was supplied before is tried now. */
+  #isTried({ state, transferId }: TransferRecord): boolean {
+    const { supplies } = this.#world.observer;
+    return state === "downloading" && supplies.some(({ record }) => record.transferId === transferId);
   }
 
   /** The operator's command may fail: then nothing was promised. */
@@ -97,6 +104,7 @@ export class People {
         throw error;
       }
       given.atMs = schedule.nowMs;
+      observer.accepted(given);
       if (hasPassword) await this.#supplyFor(record, true, false);
     }
   }

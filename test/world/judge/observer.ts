@@ -1,6 +1,6 @@
 /** Watches the disk of a world from outside: what appears in the inboxes, what is recorded, and what disappears. */
 import type { DaemonEvent } from "../../../src/model/events.ts";
-import type { TransferRecord } from "../../../src/model/record.ts";
+import type { TransferKey, TransferRecord } from "../../../src/model/record.ts";
 import type { AnyEntry, OnChange } from "../ground/disk.ts";
 import type { Process } from "../ground/process.ts";
 import type { OrderAct } from "../plan/plan.ts";
@@ -9,6 +9,7 @@ import { BOX, SECOND_BOX, type Site, THIRD_BOX } from "../plan/site.ts";
 import { transferIdOf } from "../service/holdings.ts";
 import type { World } from "../world.ts";
 import { Appearance } from "./appearance.ts";
+import { Attempts } from "./attempts.ts";
 import type { Circumstances } from "./contents.ts";
 import { Decisions } from "./deliveries.ts";
 import { boxOf, fold, handoffsOf } from "./expect.ts";
@@ -131,12 +132,15 @@ export class Observer {
   readonly #texts: string[] = [];
   /** How often each transfer has changed its state. */
   readonly #changes = new Map<string, number>();
+  /** By what records call the mailbox, and the tracking-id. */
+  readonly #listed = new Map<string, Received>();
   /** What records call each mailbox, by its address. */
   readonly #names = new Map<string, string>();
   readonly #world: World;
   readonly #decisions: Decisions;
   readonly #appearance: Appearance;
   readonly #handOffs: HandOffs;
+  readonly #attempts: Attempts;
   #isOutsider = false;
 
   constructor(world: World) {
@@ -144,6 +148,7 @@ export class Observer {
     this.#decisions = new Decisions(this, world);
     this.#appearance = new Appearance(this, world);
     this.#handOffs = new HandOffs(this, world);
+    this.#attempts = new Attempts(world);
     for (const transfer of world.transfers) {
       for (const address of [BOX, SECOND_BOX, THIRD_BOX, ...transfer.recipients.map(fold)]) {
         const transferId = transferIdOf(transfer, address);
@@ -182,13 +187,18 @@ export class Observer {
   }
 
   /** An attempt may use the configurations that are in force when its job begins, and later ones. Returns how it ends. */
-  jobBegan(process: Process, { trackingId }: { readonly trackingId: string }): () => void {
-    return this.#decisions.jobBegan(process, trackingId);
+  jobBegan(process: Process, { trackingId, mailbox }: TransferKey): () => void {
+    const of = this.#listed.get(`${fold(mailbox)} ${trackingId}`);
+    const ends = [this.#decisions.jobBegan(process, trackingId), of && this.#attempts.began(process, of)];
+    return () => {
+      for (const end of ends) end?.();
+    };
   }
 
-  emitted(event: DaemonEvent): void {
+  emitted(process: Process, event: DaemonEvent): void {
     if (FREQUENT.has(event.type)) return;
-    if (event.type === "transfer-changed") this.#count(event.record);
+    if (event.type === "transfer-discovered" || event.type === "transfer-changed")
+      this.#changed(process, event.record);
     this.#handOffs.reported(event);
     if (event.type === "archive-left") this.#decisions.archiveLeft(this.keyOf(event.record));
     if (event.type === "operator-acted" && event.trackingId !== undefined)
@@ -200,6 +210,15 @@ export class Observer {
     this.#texts.push(
       JSON.stringify(event, (_key, value) => (value instanceof Error ? String(value) : value)),
     );
+  }
+
+  #changed(process: Process, record: TransferRecord): void {
+    this.#count(record);
+    const { mailbox, trackingId, transferId } = record;
+    const of = this.received.get(transferId);
+    if (of === undefined) return;
+    this.#listed.set(`${fold(mailbox)} ${trackingId}`, of);
+    this.#attempts.changed(process, of, record);
   }
 
   /** An attempt follows a pause, an order or a password: it is never repeated at once, again and again. */
@@ -314,6 +333,19 @@ export class Observer {
 
   supplied(record: TransferRecord, isRight: boolean, isCommon: boolean): void {
     this.supplies.push({ atMs: this.#nowMs, record, isRight, isCommon });
+    this.#want(record, "the password for");
+  }
+
+  /** An order that was accepted; to be called when its command has returned. */
+  accepted({ act, record }: GivenOrder): void {
+    const isOpen = ["discovered", "downloading", "checking", "waiting"].includes(record.state);
+    if ((act === "retry" || act === "release") && isOpen && record.reason !== "doubt")
+      this.#want(record, `the order to ${act}`);
+  }
+
+  #want({ transferId, round }: TransferRecord, what: string): void {
+    const of = this.received.get(transferId);
+    if (of !== undefined) this.#attempts.wanted(of, round, what);
   }
 
   siteApplied(site: Site): void {

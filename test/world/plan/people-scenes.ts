@@ -2,7 +2,7 @@
 import type { Random } from "../ground/random.ts";
 import type { Happening, Moment, OrderAct } from "./plan.ts";
 import { at, type MakeScene } from "./setting.ts";
-import { ADDRESSES, type Site } from "./site.ts";
+import { ADDRESSES, RULE_PASSWORDS, type Site } from "./site.ts";
 import { changeIdentity, changeSite, makeKinds, reuseName, swapAcknowledgement } from "./sites.ts";
 import { makeSlowStep } from "./slow-step.ts";
 
@@ -199,6 +199,30 @@ export const PEOPLE_SCENES = {
         at(40_000 + random.int(2 * MINUTE_MS), supplied(random.chance(0.5))),
       ),
       ...perhaps(0.2, () => at(3 * MINUTE_MS, order("grant"))),
+    ];
+  },
+
+  /** Something is worth another attempt, and comes while one is under way that leads to nothing. */
+  meanwhile: ({ random, site, transfer, transfers, weather, order, when, perhaps }) => {
+    const supplied = (isRight: boolean): Happening => ({ kind: "password", transfer, isRight });
+    const { password = "", service = 0 } = transfers[transfer] ?? {};
+    if (password === RULE_PASSWORDS[service]) {
+      const about = random.pick(["information", "files"] as const);
+      const silent = weather("silent", { scope: "transfers", share: 1, about });
+      return [
+        at(0, { kind: "arrive", transfer }),
+        at(0, { ...silent, ms: 8 * MINUTE_MS }),
+        at(0, when(about, order("retry"), 2 + random.int(3))),
+      ];
+    }
+    const boxes = site.boxes.map((box) => ({ ...box, knowsPassword: true }));
+    const rule: Happening = { kind: "site", site: { ...site, boxes } };
+    return [
+      at(0, { kind: "arrive", transfer }),
+      at(20_000, { ...weather("slow", { scope: "transfers", share: 1 }), ms: 5 * MINUTE_MS }),
+      at(25_000, when("information", random.chance(0.8) ? supplied(true) : rule)),
+      at(30_000 + random.int(30_000), supplied(false)),
+      ...perhaps(0.3, () => at(3 * MINUTE_MS, supplied(random.chance(0.5)))),
     ];
   },
 

@@ -28,6 +28,9 @@ const SMALL_UNREST_MS = MINUTE_MS;
 /** From the last of them to peace. */
 const AFTER_MS = 20_000;
 
+/** Scenes in which two things meet. */
+const MEETINGS: ReadonlySet<Scene> = new Set(["crossed", "meanwhile", "one slow step"]);
+
 /** What others see of a daemon: it runs a program, sends something, takes up an order, or asks a service for something. */
 export type Moment = "check" | "command" | "webhook" | "message" | "order" | Operation;
 
@@ -207,7 +210,7 @@ export function makeSmallPlan(seed: number, wanted?: Scene): Plan {
   const happenings = makeScene(scene, random, site, transfers, taste);
   const habits = makeHabits(random, 0.15).map((each) => fitHabits(scene, random, each));
   // What crosses something else has to be noticed soon.
-  const watches = scene === "crossed" && random.chance(0.8) ? "prompt" : makeWatches(random);
+  const watches = MEETINGS.has(scene) && random.chance(0.8) ? "prompt" : makeWatches(random);
   const isCron = !site.isShared && random.chance(0.08);
   // Most are there before what disturbs them. Some scenes say when.
   const isLate = new Set(happenings.flatMap(({ what }) => (what.kind === "arrive" ? [what.transfer] : [])));

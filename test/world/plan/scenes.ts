@@ -53,7 +53,7 @@ const SCENES = {
   "disk full": 1,
   clock: 3,
   weather: 8,
-  "bad lists": 4,
+  "bad lists": 5,
   rest: 7,
   damage: 3,
   tamper: 6,
@@ -64,6 +64,7 @@ const SCENES = {
   orders: 6,
   "order and crash": 4,
   passwords: 5,
+  meanwhile: 8,
   locks: 4,
   "co-recipients": 2,
   consumers: 4,
@@ -120,6 +121,7 @@ export function fitSite(scene: Scene, random: Random, site: Site): Site {
         ...site,
         handoff: { ...acknowledged(handoff), acknowledgement: random.pick(ACKNOWLEDGEMENTS) },
       };
+    case "meanwhile":
     case "locks":
       return { ...site, passwordAttempts: random.pick([2, 3, 3, 4]) };
     case "rest":
@@ -209,8 +211,8 @@ function makeShortLock(random: Random): NonNullable<ServiceHabits["onWrong"]> {
 
 export function countTransfers(scene: Scene, random: Random): number {
   if (scene === "long list") return 5 + random.int(3);
-  if (scene === "rest" || scene === "messages") return 2 + random.int(2);
-  return 1 + random.int(2);
+  if (scene === "rest" || scene === "messages" || scene === "bad lists") return 2 + random.int(2);
+  return scene === "meanwhile" ? 1 : 1 + random.int(2);
 }
 
 /** Whether there is what the scene is about: several archives. */
@@ -231,6 +233,9 @@ export function fitTransfers(
   switch (scene) {
     case "twins":
       return withTwins(random, made);
+    case "meanwhile":
+      // Mostly, nobody knows it before a person supplies it.
+      return random.chance(0.2) ? made : made.map((each, at) => ({ ...each, password: `Secret-${at}` }));
     case "locks":
       // Nobody knows it before a person supplies it.
       return made.map((each, at) => ({ ...each, password: `Secret-${at}` }));
@@ -238,7 +243,9 @@ export function fitTransfers(
       return made.map((each) => ({ ...each, service: first, recipients: all }));
     case "bad lists":
       // No password helps, and not every list says so.
-      return made.map((each) => (random.chance(0.4) ? makeQuick(each) : each));
+      return made
+        .map((each) => (each.service === first ? each : { ...each, service: first, recipients: all }))
+        .map((each, at) => (random.chance(at === 0 ? 0.3 : 0.6) ? makeQuick(each) : each));
     case "rest":
       return made.map((each) => ({ ...each, service: first, recipients: all.slice(0, 1) }));
     default:

@@ -120,6 +120,8 @@ export interface Weather {
   readonly about?: Operation;
   /** The value of `Retry-After`. Missing: none. */
   readonly retryAfter?: string;
+  /** What `stripping` removes from all entries. Missing: now this, now that, from some. */
+  readonly strips?: "mode" | "message" | "recipients";
 }
 
 export const FINE: Weather = { mood: "fine", share: 0 };

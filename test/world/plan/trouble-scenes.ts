@@ -149,7 +149,20 @@ export const TROUBLE_SCENES = {
     ...perhaps(0.3, () => at(random.int(20_000), kill(false))),
   ],
 
-  "bad lists": ({ random, weather }) => {
+  "bad lists": ({ random, transfers, weather }) => {
+    if (random.chance(0.4)) {
+      // From some time on, an intermediary removes one field. What arrives later is listed without it.
+      const strips = random.pick(["mode", "mode", "message", "recipients"] as const);
+      const stripping = weather("stripping", { scope: "lists", share: 1, strips });
+      return [
+        at(20_000, { ...stripping, ms: (2 + random.int(4)) * MINUTE_MS }),
+        ...transfers
+          .keys()
+          .map((transfer) =>
+            at(transfer === 0 ? 0 : 25_000 + random.int(MINUTE_MS), { kind: "arrive", transfer } as const),
+          ),
+      ];
+    }
     const moods = ["foreign", "firewall", "confused", "lossy", "stripping", "forgetful", "cutting"] as const;
     return [at(0, weather(random.pick(moods), { scope: "lists" }))];
   },

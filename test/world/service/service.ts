@@ -325,12 +325,13 @@ export class WorldService {
     return this.number % 2 === 0 ? state.charAt(0).toUpperCase() + state.slice(1) : state.toUpperCase();
   }
 
-  /** An intermediary removes one field from some entries. */
+  /** An intermediary removes one field from some entries, or always the same one from all. */
   #strip(entries: readonly string[]): readonly string[] {
-    const what = this.random.pick(["mode", "message", "recipients", "addressees"] as const);
+    const { strips } = this.weather;
+    const what = strips ?? this.random.pick(["mode", "message", "recipients", "addressees"] as const);
     this.hasHidden ||= what === "mode" || what === "addressees";
     return entries.map((text) => {
-      if (this.random.chance(0.3)) return text;
+      if (strips === undefined && this.random.chance(0.3)) return text;
       const { status = {}, transfer = {}, ...rest } = JSON.parse(text);
       if (what === "mode") delete transfer.securityMode;
       if (what === "message") delete transfer.confidentialMessageFileId;
