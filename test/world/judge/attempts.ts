@@ -12,8 +12,8 @@ const MINUTE_MS = 60_000;
 const AT_ONCE_MS = 10 * SECOND_MS;
 /** An attempt that is told to begin then may begin so much earlier. */
 const EARLY_MS = 2 * SECOND_MS;
-/** Something that a person did before is taken up within this time. */
-const TAKEN_UP_MS = 130 * SECOND_MS;
+/** Something that a person did before is taken up within this time, however late a watch reports it. */
+const TAKEN_UP_MS = 6 * MINUTE_MS;
 /** A pause that a service asks for is kept this long. */
 const LONGEST_REST_MS = 65 * MINUTE_MS;
 

@@ -229,7 +229,11 @@ function* checkVisible(
   const end = observer.ends.get(observer.keyOf(record));
   const sites = observer.sitesSince(end === undefined ? 0 : end.atMs - MINUTE_MS);
   const isWanted = sites.every(({ notifyOn }) => notifyOn === undefined || notifyOn.includes(kind ?? ""));
-  const isTold = observer.notices.some((each) => each.kind === kind && each.trackingId === trackingId);
+  // A transfer that was received once more, and is refused again, is worth another message.
+  const sinceMs = state === "quarantined" ? (observer.downloadingMs.get(what) ?? 0) : 0;
+  const isTold = observer.notices.some(
+    (each) => each.kind === kind && each.trackingId === trackingId && each.atMs >= sinceMs,
+  );
   // Messages are collected for some seconds.
   const isFresh = end !== undefined && schedule.nowMs - end.atMs < MINUTE_MS / 2;
   if (kind !== undefined && isWanted && !isTold && !isFresh)

@@ -11,6 +11,8 @@ export interface Circumstances {
   readonly address: string;
   readonly name: string;
   readonly transferId: string;
+  /** It was discovered by then; `undefined` if it may have been discovered anew since. */
+  readonly receivedByMs: number | undefined;
   /** An operator vouches for the content, whatever it is. */
   readonly isReleased: boolean;
   /** Files may be unpacked from archives. */

@@ -1,6 +1,7 @@
 /** Compares the metrics of a daemon with what it did, in worlds in which one daemon did everything. */
 import { Metrics } from "../../../src/observe/metrics.ts";
 import type { Daemon, World } from "../world.ts";
+import type { Observer } from "./observer.ts";
 
 /** One world in so many has metrics, because they take time. */
 const SHARE = 4;
@@ -53,7 +54,24 @@ export async function findWrongFigures({
     ["handed over", sumOf("inlet_handoff_total", 'result="ok"'), runs.filter(({ isGood }) => isGood).length],
     ["refused passwords", sumOf("inlet_passwords_refused_total"), requests.refusals],
   ];
-  return expected.flatMap(([what, shown, count]) =>
-    shown === count ? [] : [`the metrics say ${shown} ${what}, and there were ${count}`],
+  return [
+    ...expected.flatMap(([what, shown, count]) =>
+      shown === count ? [] : [`the metrics say ${shown} ${what}, and there were ${count}`],
+    ),
+    ...findNameless(text, observer.timeline),
+  ];
+}
+
+/** While a mailbox is configured, everything that happens to it counts under what people call it, or called it then. */
+function findNameless(text: string, timeline: Observer["timeline"]): string[] {
+  const addresses = new Set(
+    timeline.map(({ site }) => site.boxes.map(({ email }) => email.toLowerCase()).join()),
   );
+  if (addresses.size > 1) return [];
+  const names = new Set(timeline.flatMap(({ site }) => site.boxes.map(({ name, email }) => name ?? email)));
+  return text.split("\n").flatMap((line) => {
+    const [, mailbox] = /^inlet_\w+_total\{.*mailbox="([^"]*)"/.exec(line) ?? [];
+    const isCounted = mailbox !== undefined && !line.endsWith(" 0");
+    return isCounted && !names.has(mailbox) ? [`the metrics count for ${mailbox}, which is no mailbox`] : [];
+  });
 }

@@ -75,7 +75,7 @@ export function* checkManifest(
 /** What it says of the transfer. */
 function* checkFacts(
   manifest: Manifest,
-  { transfer, transferId, isReleased, name }: Circumstances,
+  { transfer, transferId, isReleased, name, receivedByMs }: Circumstances,
 ): Iterable<string> {
   const { trackingId, sender, subject, expiresMs } = transfer;
   if (manifest.trackingId !== trackingId || manifest.transferId !== transferId) yield "its transfer";
@@ -84,6 +84,8 @@ function* checkFacts(
   if (manifest.subject !== undefined && manifest.subject !== subject.toWellFormed())
     yield `its subject is ${manifest.subject}`;
   if (manifest.expires !== undefined && Date.parse(manifest.expires) !== expiresMs) yield "its expiry";
+  if (receivedByMs !== undefined && Date.parse(manifest.received ?? "") > receivedByMs + 1_000)
+    yield `it was received before ${manifest.received}`;
   if ((manifest.released !== undefined) !== isReleased)
     yield isReleased ? "it does not say who released it" : "nobody released it";
 }

@@ -3,7 +3,7 @@ import type { DaemonEvent } from "../../../src/model/events.ts";
 import type { TransferKey, TransferRecord } from "../../../src/model/record.ts";
 import type { AnyEntry, OnChange } from "../ground/disk.ts";
 import type { Process } from "../ground/process.ts";
-import type { OrderAct } from "../plan/plan.ts";
+import { happeningsOf, type OrderAct } from "../plan/plan.ts";
 import type { StoredTransfer } from "../plan/sent.ts";
 import { BOX, SECOND_BOX, type Site, THIRD_BOX } from "../plan/site.ts";
 import { transferIdOf } from "../service/holdings.ts";
@@ -124,6 +124,8 @@ export class Observer {
   quarantines = 0;
   /** How the last round of each transfer ended, by its key. */
   readonly ends = new Map<string, TransferRecord & { readonly atMs: number }>();
+  /** When the last download of each transfer began, by its key. */
+  readonly downloadingMs = new Map<string, number>();
   /** Tracking-ids of transfers that arrived with other bytes at some time, or were changed here. */
   readonly damaged = new Set<string>();
   /** Transfers that were decided, and whose content somebody changed before it was moved, by key. */
@@ -217,6 +219,7 @@ export class Observer {
     const { mailbox, trackingId, transferId } = record;
     const of = this.received.get(transferId);
     if (of === undefined) return;
+    if (record.state === "downloading") this.downloadingMs.set(of.key, this.#nowMs);
     this.#listed.set(`${fold(mailbox)} ${trackingId}`, of);
     this.#attempts.changed(process, of, record);
   }
@@ -415,6 +418,7 @@ export class Observer {
     const { transfer, address, transferId } = of;
     const { calm, requests } = this.#world;
     return {
+      receivedByMs: this.#isFoundOnce(transfer) ? requests.firstAskedMs.get(transferId) : undefined,
       transfer,
       address,
       name: record.mailbox,
@@ -430,6 +434,14 @@ export class Observer {
       hasNoModes: this.#world.services[transfer.service]?.habits.hasNoModes === true,
       isMessageRefused: requests.hasRefusedMessage(transfer),
     };
+  }
+
+  /** It is not discovered anew: after a crash, or because it was gone for a while. Clocks were right. */
+  #isFoundOnce({ service }: StoredTransfer): boolean {
+    const { calm, daemons, plan } = this.#world;
+    const isGone = calm.hadWeather(service, ["forgetful", "cutting", "stripping", "lying", "confused"], 0);
+    const isRevoked = happeningsOf(plan).some(({ kind }) => kind === "vanish");
+    return daemons.started === 1 && calm.jumpsMs.length === 0 && !isGone && !isRevoked;
   }
 
   /** To be called when all parts of the delivery should be placed. */

@@ -56,6 +56,8 @@ export class Requests {
   /** Passwords of which a process knows that they are refused. */
   refusals = 0;
   readonly #tokenRefusalsMs = new Map<string, readonly number[]>();
+  /** When a transfer was first asked for, by transfer-id: it was discovered before. */
+  readonly firstAskedMs = new Map<string, number>();
   /** When the whole list of an address was last read. */
   readonly listedMs = new Map<string, number>();
   readonly #lists: { readonly address: string; readonly atMs: number }[] = [];
@@ -71,6 +73,7 @@ export class Requests {
     if (operation === "list") this.#lists.push({ address, atMs });
     const transfer = this.#world.observer.received.get(transferId ?? "")?.transfer;
     if (trackingId === undefined || transfer === undefined) return;
+    if (!this.firstAskedMs.has(transferId ?? "")) this.firstAskedMs.set(transferId ?? "", atMs);
     const attempts = this.#attemptsOf(trackingId);
     this.#checkLock(attempts, request);
     this.#checkBrowser(attempts, request);
