@@ -11,6 +11,7 @@ import {
   PLAIN_BOX,
   PROGRAMS,
   type RawHandoff,
+  RULE_PASSWORDS,
   SECOND_BOX,
   type Site,
   THIRD_BOX,
@@ -244,10 +245,14 @@ export function fitTransfers(
     case "bad lists":
       // No password helps, and not every list says so.
       return made
-        .map((each) => (each.service === first ? each : { ...each, service: first, recipients: all }))
+        .map((each) => (each.service === first ? each : { ...each, ...sentTo(first), recipients: all }))
         .map((each, at) => (random.chance(at === 0 ? 0.3 : 0.6) ? makeQuick(each) : each));
     case "rest":
-      return made.map((each) => ({ ...each, service: first, recipients: all.slice(0, 1) }));
+      return made.map((each) => ({
+        ...each,
+        ...(each.service === first ? {} : sentTo(first)),
+        recipients: all.slice(0, 1),
+      }));
     default:
       return made;
   }
@@ -266,6 +271,11 @@ export function fitLimits(
   const unpacked = sizeOf(transfer.files.flatMap(({ members }) => members ?? []));
   const [least, most] = scene === "lies" ? [0.5 * sent, 1.2 * sent] : [0.8 * sent, 1.1 * (sent + unpacked)];
   return { ...site, maxBytes: Math.max(50, Math.round(least + random.next() * (most - least))) };
+}
+
+/** To another service, with the password that rules know of it. */
+function sentTo(service: number): Pick<SentTransfer, "service" | "password"> {
+  return { service, password: RULE_PASSWORDS[service] ?? "" };
 }
 
 function makeQuick({ isPasswordInLink: _, ...transfer }: SentTransfer): SentTransfer {
