@@ -84,6 +84,8 @@ export interface GivenOrder {
   /** Requests that had named the transfer when it was given. */
   readonly opened: number;
   hasFailed?: boolean;
+  /** An attempt has begun since. */
+  isTried?: boolean;
 }
 
 const MINUTE_MS = 60_000;
@@ -191,6 +193,8 @@ export class Observer {
   /** An attempt may use the configurations that are in force when its job begins, and later ones. Returns how it ends. */
   jobBegan(process: Process, { trackingId, mailbox }: TransferKey): () => void {
     const of = this.#listed.get(`${fold(mailbox)} ${trackingId}`);
+    for (const order of this.orders)
+      if (order.key === of?.key && order.actedMs !== undefined) order.isTried = true;
     const ends = [this.#decisions.jobBegan(process, trackingId), of && this.#attempts.began(process, of)];
     return () => {
       for (const end of ends) end?.();

@@ -203,7 +203,7 @@ export class Truth {
   /** A running daemon takes up each order soon, whatever the others wait for. */
   *#checkOrders(daemon: Daemon): Iterable<string> {
     const { observer, calm, requests } = this.#world;
-    for (const { act, atMs, actedMs, record, key, opened } of observer.orders) {
+    for (const { act, atMs, actedMs, record, key, opened, isTried = false } of observer.orders) {
       const of = observer.received.get(record.transferId);
       // A retry of what waits for another attempt is an attempt.
       const isAttempt =
@@ -220,7 +220,9 @@ export class Truth {
           daemon.process.frozenUntilMs,
           daemon.appliedMs,
         );
-        const isDue = isThere && !observer.ends.has(key) && boxOf(daemon.site, of.address) !== undefined;
+        // A service that is away sees nothing of it.
+        const isUnseen = isTried && calm.hadWeather(of.transfer.service, ["away"], atMs);
+        const isDue = !isUnseen && isThere && !observer.ends.has(key) && boxOf(daemon.site, of.address) !== undefined;
         if (isDue && this.#nowMs - fromMs > 2 * ORDER_MS)
           yield `the order to retry ${record.trackingId} has led to no attempt`;
       }
