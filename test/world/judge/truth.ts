@@ -220,9 +220,10 @@ export class Truth {
           daemon.process.frozenUntilMs,
           daemon.appliedMs,
         );
-        // A service that is away sees nothing of it.
-        const isUnseen = isTried && calm.hadWeather(of.transfer.service, ["away"], atMs);
-        const isDue = !isUnseen && isThere && !observer.ends.has(key) && boxOf(daemon.site, of.address) !== undefined;
+        // A service that is away, or confused, counts nothing.
+        const isUnseen = isTried && calm.sinceMs(of.transfer.service) > atMs;
+        const isDue =
+          !isUnseen && isThere && !observer.ends.has(key) && boxOf(daemon.site, of.address) !== undefined;
         if (isDue && this.#nowMs - fromMs > 2 * ORDER_MS)
           yield `the order to retry ${record.trackingId} has led to no attempt`;
       }
