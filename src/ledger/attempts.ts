@@ -57,7 +57,7 @@ export class FileAttempts implements AttemptSlots {
     this.#services = services;
   }
 
-  /** `own`: this slot is not counted. */
+  /** `own`: this slot is not counted, and earlier ones are pending. Without one, those of other mailboxes are. */
   async spent(trackingId: string, name: string, budget: number, own?: number): Promise<CountedAttempts> {
     const slots = await Array.fromAsync(this.#slots(trackingId, budget));
     const taken = slots.filter(({ number, slot }) => slot !== undefined && number !== own);
@@ -71,7 +71,7 @@ export class FileAttempts implements AttemptSlots {
       // Grants make no difference below the budget.
       allowed: counted.length < budget ? budget : budget + (await this.#countGrants(trackingId)),
       pending: unanswered.flatMap(({ number, slot }) =>
-        number < (own ?? number + 1) ? (slot?.at ?? "") : [],
+        (own === undefined ? slot?.name !== name : number < own) ? (slot?.at ?? "") : [],
       ),
     };
   }
