@@ -252,8 +252,8 @@ export class Appearance {
     // Without a placement, a power cut may have brought back files beside the stage that are of no use.
     const folders = placement === undefined ? [staged] : [staged, `${staged}.beside`];
     const isLeft = folders.some((each) => disk.tryGet(each) !== undefined);
-    const isOpen =
-      text === undefined && disk.names(`${root}/.inlet/staging`).some((each) => each.startsWith(`${owner}~`));
+    const isStage = (each: string) => each.startsWith(`${owner}~`) && /~[0-9a-f]+$/.test(each);
+    const isOpen = text === undefined && disk.names(`${root}/.inlet/staging`).some(isStage);
     if (isOpen || isLeft) this.#observer.violate(`the claim of ${owner} is removed, and it is not placed`);
   }
 

@@ -10,6 +10,7 @@ import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
 import { parseTorn } from "./paths.ts";
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
 /** What is of no use any longer is removed within this time. */
 const SWEEP_MS = 6 * MINUTE_MS;
 
@@ -66,7 +67,7 @@ function* checkTransfers(world: World, known: Known, status: Status): Iterable<s
   }
   const needs = [...known.values()].some(
     (record) =>
-      needsPerson(record) &&
+      needsPerson(world, record) &&
       record.reason !== "locked" &&
       boxOf(site, observer.received.get(record.transferId)?.address ?? "") !== undefined,
   );
@@ -101,9 +102,16 @@ function* checkPromises({ observer, hasLost }: World, { overdue, troubles }: Sta
   }
 }
 
-function needsPerson(record: TransferRecord): boolean {
-  const { state } = record;
-  if (state === "gone") return !isUnwanted(record) && record.acknowledged !== true;
+/** It is gone, and no operator has acknowledged that. */
+function isUnseen(record: TransferRecord): boolean {
+  return record.state === "gone" && !isUnwanted(record) && record.acknowledged !== true;
+}
+
+/** What is gone is shown for a day, by the clock of that time. */
+function needsPerson({ schedule }: World, record: TransferRecord): boolean {
+  const { state, at } = record;
+  const isShown = schedule.nowMs - Date.parse(at.gone ?? "") < DAY_MS;
+  if (state === "gone") return isShown && isUnseen(record);
   return state === "quarantined" || state === "waiting" || state === "delivering";
 }
 
@@ -142,7 +150,7 @@ function* checkState(
   if (state === "waiting" && waitsForPerson) yield* checkReason(world, of, record);
   if (isDelivered(record) && !observer.deliveries.some(({ key }) => key === of.key))
     yield `I7: ${what} is ${state}, and was never delivered`;
-  if (needsPerson(record) && !isLocked) yield* checkVisible(world, record, what, status);
+  if (needsPerson(world, record) && !isLocked) yield* checkVisible(world, record, what, status);
 }
 
 /** Its folder may be somebody else's, or of a delivery whose record is missing. */
@@ -362,7 +370,7 @@ function* checkLeftOvers(
   const isOpen = (entry: string) => ["waiting", "delivering"].includes(stateOf(entry));
   const isUnacknowledged = (entry: string) => {
     const record = recordOf(entry);
-    return record?.state === "gone" && needsPerson(record);
+    return record !== undefined && isUnseen(record);
   };
   const isLastRound = (entry: string) => {
     const [, round] = entry.split("~");
@@ -451,12 +459,14 @@ function* checkKept(
       continue;
     const { acknowledgement } = delivery.record;
     const isAcknowledged = acknowledgement !== undefined && delivery.acknowledged.has(acknowledgement);
+    // A power cut may have taken it.
+    const hasMark = delivery.paths.some((path) => disk.tryGet(`${path}/${acknowledgement}`) !== undefined);
     const content = [...delivery.seen].flatMap(([what, path]) => (what.startsWith(".beside") ? [] : [path]));
     const isThere = content.some((path) => delivery.paths.includes(path) && disk.tryGet(path) !== undefined);
     if (state === "picked-up" && isThere && !isAcknowledged)
       yield `${trackingId} counts as picked up, and lies in the inbox`;
     const isOld = Math.max(...(delivery.acknowledged.size > 0 ? [calm.sinceMs()] : [0])) > 0;
-    if (state === "delivered" && isAcknowledged && isThere && isOld)
+    if (state === "delivered" && isAcknowledged && hasMark && isThere && isOld)
       yield `${trackingId} was acknowledged, and does not count as picked up`;
   }
 }
