@@ -7,7 +7,7 @@ import { boxOf, commandFor, decide, fold, handoffFor } from "./expect.ts";
 import { findWrongFigures } from "./figures.ts";
 import { mayFailByItself } from "./hand-offs.ts";
 import type { Delivered, GivenOrder, Observer, Received } from "./observer.ts";
-import { parseTorn } from "./paths.ts";
+import { endOf, parseTorn } from "./paths.ts";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -442,10 +442,8 @@ function* checkLeftOvers(
 }
 
 /** What an operator decides about is there, and what consumers did is known. */
-function* checkKept(
-  { disk, observer, work, hasLost, calm }: World,
-  records: readonly TransferRecord[],
-): Iterable<string> {
+function* checkKept(world: World, records: readonly TransferRecord[]): Iterable<string> {
+  const { disk, observer, work, hasLost } = world;
   if (hasLost) return;
   for (const { state, trackingId, round, transferId } of records) {
     const isKept = disk
@@ -455,20 +453,30 @@ function* checkKept(
     const delivery = observer.deliveries.findLast(
       (each) => each.of.transferId === transferId && each.round === round,
     );
-    if (delivery === undefined || !isDelivered({ state }) || delivery.isTouched || observer.foreign.size > 0)
-      continue;
-    const { acknowledgement } = delivery.record;
-    const isAcknowledged = acknowledgement !== undefined && delivery.acknowledged.has(acknowledgement);
-    // A power cut may have taken it.
-    const hasMark = delivery.paths.some((path) => disk.tryGet(`${path}/${acknowledgement}`) !== undefined);
-    const content = [...delivery.seen].flatMap(([what, path]) => (what.startsWith(".beside") ? [] : [path]));
-    const isThere = content.some((path) => delivery.paths.includes(path) && disk.tryGet(path) !== undefined);
-    if (state === "picked-up" && isThere && !isAcknowledged)
-      yield `${trackingId} counts as picked up, and lies in the inbox`;
-    const isOld = Math.max(...(delivery.acknowledged.size > 0 ? [calm.sinceMs()] : [0])) > 0;
-    if (state === "delivered" && isAcknowledged && hasMark && isThere && isOld)
-      yield `${trackingId} was acknowledged, and does not count as picked up`;
+    const isKnown = delivery !== undefined && !delivery.isTouched && observer.foreign.size === 0;
+    if (isKnown && isDelivered({ state })) yield* checkPickUp(world, delivery, state);
   }
+}
+
+function* checkPickUp(
+  { disk, work, calm }: World,
+  { trackingId, name, round, record, acknowledged, seen, paths, atMs }: Delivered,
+  state: string,
+): Iterable<string> {
+  const { acknowledgement } = record;
+  const isAcknowledged = acknowledgement !== undefined && acknowledged.has(acknowledgement);
+  const content = [...seen].flatMap(([what, path]) => (what.startsWith(".beside") ? [] : [path]));
+  const isThere = content.some((path) => paths.includes(path) && disk.tryGet(path) !== undefined);
+  if (state === "picked-up" && isThere && !isAcknowledged)
+    yield `${trackingId} counts as picked up, and lies in the inbox`;
+  // A power cut may have taken it, or the record of the pick-up, which is not synced.
+  const hasMark = paths.some((path) => disk.tryGet(`${path}/${acknowledgement}`) !== undefined);
+  const end = endOf(work.replace(/\/\.inlet$/, ""), name, round);
+  const isRecorded = (disk.text(end.replace(".end-", ".handoff-")) ?? "") !== "";
+  const isForgotten = calm.hadPowerCut(atMs) && !isRecorded;
+  const isOld = acknowledged.size > 0 && calm.sinceMs() > 0;
+  if (state === "delivered" && isAcknowledged && hasMark && isThere && isOld && !isForgotten)
+    yield `${trackingId} was acknowledged, and does not count as picked up`;
 }
 
 /** Each notification is about something that was so, and of a kind that somebody wants. */
