@@ -215,7 +215,7 @@ export async function keepBoardFresh(
     await expected.refresh();
   };
   // After the loss of a disk.
-  board.forgetRests();
+  board.reopen();
   // Times of earlier deliveries, only to be shown.
   board.recall(await readDeliveries(settings.work).catch(() => []), []);
   // The timer repeats it, and a failing disk is reported elsewhere.

@@ -87,9 +87,9 @@ export class Board {
     this.#changed();
   }
 
-  /** The queue is new, and will say which services rest. */
-  forgetRests(): void {
-    this.#mailboxes.forgetRests();
+  /** After the loss of a disk: the queue is new and says which services rest, and polls say what fails. */
+  reopen(): void {
+    this.#mailboxes.reopen();
   }
 
   /** Adds deliveries of earlier runs, newest first, and transfers that were gone lately. */

@@ -97,9 +97,10 @@ export class MailboxBoard {
     else this.#rests.set(service, { ...rest, since, untilMs: monotonicMs() + rest.forMs });
   }
 
-  /** See `Board.forgetRests`. */
-  forgetRests(): void {
+  /** See `Board.reopen`. */
+  reopen(): void {
     this.#rests.clear();
+    for (const known of this.#known.values()) known.trouble = undefined;
   }
 
   /** Entries of the list cannot be used, so transfers may be missed. */

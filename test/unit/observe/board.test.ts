@@ -243,8 +243,17 @@ test("I7 nothing silent: a service that rests is shown with its reason and end, 
   rests(undefined);
   expect(shown()).toEqual([]);
   rests({ isAsked: false, isProbed: true, forMs: 60_000 });
-  board.forgetRests();
+  board.reopen();
   expect(shown()).toEqual([]);
+});
+
+test("after the loss of a disk, the polls say anew what fails: another process may have polled meanwhile", () => {
+  fail();
+  expect(board.read().troubles).toHaveLength(1);
+  board.reopen();
+  expect(board.read().troubles).toEqual([]);
+  fail();
+  expect(board.read().troubles).toHaveLength(1);
 });
 
 test("a paused mailbox is no problem any more, and does not count as overdue", () => {
