@@ -50,14 +50,8 @@ export async function carryOut(
   // Nothing to do: the supplied password itself starts the attempt, and the file of a pause puts it in force.
   if (order.action === "password" || order.trackingId === undefined) return "over";
   const record = await tools.ledger.find(order);
-  const isOld = tools.clock.now() - Date.parse(order.at) > UNKNOWN_MS;
   const { action, trackingId } = order;
-  if (record === undefined) {
-    // A power cut may have taken the transfer's note: a poll finds it again while it is listed.
-    const isLost = state !== undefined && !(await isStillListed(state, { trackingId, vanished: false }));
-    if (isLost) demand(NOT_LISTED, { trackingId });
-    return isOld ? "over" : "later";
-  }
+  if (record === undefined) return awaitKnown(tools, state, trackingId, order.at);
   if (action === "discard") return discard(tools, order);
   if (state === undefined) return "later";
   // A round that began after the order was given fulfils it.
@@ -75,6 +69,18 @@ export async function carryOut(
     return (await tools.handoffs.retry(record)) ? "over" : "later";
   await beginAgain(tools, state, { ...order, action, number }, record);
   return "over";
+}
+
+/** A power cut may have taken the transfer's note: a poll finds it again while it is listed. */
+async function awaitKnown(
+  { clock }: OrderTools,
+  state: MailboxState | undefined,
+  trackingId: string,
+  orderedAt: string,
+): Promise<Progress> {
+  const isLost = state !== undefined && !(await isStillListed(state, { trackingId, vanished: false }));
+  if (isLost) demand(NOT_LISTED, { trackingId });
+  return clock.now() - Date.parse(orderedAt) > UNKNOWN_MS ? "over" : "later";
 }
 
 /** Throws the faults of the service. */
