@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { dirname, join } from "node:path";
+import { Coalesced } from "../base/concurrency.ts";
 import { exists, makeFolderDurably } from "../base/durable.ts";
 import { type KernelLock, tryLock } from "../base/kernel-lock.ts";
 import { clearInterval, setInterval, type Timer } from "../base/timers.ts";
@@ -47,6 +48,8 @@ export class Notifier {
   #published = 0;
   #lock: KernelLock | undefined;
   #isSender = false;
+  /** One at a time: a second attempt would find the lock of the first one held. */
+  readonly #leading = new Coalesced(() => this.#tryLead());
   #isClosed = false;
   #timer: Timer | undefined;
 
@@ -84,7 +87,7 @@ export class Notifier {
   async start(): Promise<void> {
     if (this.#timer !== undefined) return;
     this.#timer = setInterval(() => void this.#tick(), TICK_MS).unref();
-    await this.#tryLead();
+    await this.#leading.run();
     await this.#forEach((channel) => channel.load());
     await this.#endNoticesOfDead();
     if (!this.#tools.isShared) this.#keepPolled(new Map());
@@ -99,7 +102,7 @@ export class Notifier {
     const added = [...this.#channels].filter(([id]) => !channels.has(id));
     await Promise.all(removed.map(([, channel]) => channel.close()));
     // A process without a channel has not tried for the lock yet.
-    await this.#tryLead();
+    await this.#leading.run();
     await Promise.all(added.map(([, channel]) => channel.load()));
   }
 
@@ -141,7 +144,7 @@ export class Notifier {
 
   async #tick(): Promise<void> {
     const wasSender = this.#isSender;
-    await this.#tryLead();
+    await this.#leading.run();
     if (this.#isSender && !wasSender) await this.#forEach((channel) => channel.load());
     if (this.#tools.isShared) await this.#endNoticesOfDead();
     for (const channel of this.#channels.values()) {

@@ -97,6 +97,18 @@ test("a disk that cannot read the saved state prevents no message, and the state
   expect(notifiedOf(receiver).filter((each) => each === "password t1")).toHaveLength(1);
 });
 
+test("I7 nothing silent: after the loss of a disk, messages are sent, although several parts open the notifications at once", async () => {
+  const receiver = await openReceiver(accept);
+  const channel = byWebhook(receiver.url);
+  const site = await makeSite(channel);
+  const { notifier } = await site.open();
+  notifier.release();
+  await Promise.all([1, 2].map(() => notifier.apply({ notify: [channel], mailboxes: [] })));
+  notifier.listener({ type: "disk-failed", fault: new Fault("DISK_FULL") });
+  await vi.waitFor(() => expect(notifiedOf(receiver)).toEqual(["disk"]), 20_000);
+  await notifier.close();
+});
+
 test("of two processes, one sends for both, and the other takes over when it ends, with all that is known", async () => {
   useFakeTicks();
   const receiver = await openReceiver(accept);
