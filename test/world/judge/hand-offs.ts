@@ -134,7 +134,7 @@ export class HandOffs {
   }
 
   #checkEnvironment(
-    { trackingId, of, record, paths, hasAppeared }: Delivered,
+    { trackingId, of, record, paths, seen, hasAppeared }: Delivered,
     env: Readonly<Record<string, string>>,
   ): void {
     const { disk } = this.#world;
@@ -155,8 +155,10 @@ export class HandOffs {
       observer.violate(`a command got a wrong folder of ${trackingId}: ${folder}`);
       return;
     }
-    const hasManifest = disk.tryGet(env["INLET_MANIFEST"] ?? "") !== undefined;
-    if (!hasManifest && !this.#isTouched(paths))
+    const manifest = env["INLET_MANIFEST"] ?? "";
+    // A consumer may take it before the rest has appeared.
+    const isTaken = [...seen.values()].includes(manifest) && !paths.includes(manifest);
+    if (disk.tryGet(manifest) === undefined && !isTaken && !this.#isTouched(paths))
       observer.violate(`a command got a manifest of ${trackingId} that is not there`);
   }
 
