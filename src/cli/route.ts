@@ -152,7 +152,7 @@ function describeDecision(
   const who = route === undefined ? "no route matches" : `the route ${route.name} decides`;
   const by = `${today}${who}`.replace(/^./, (first) => first.toUpperCase());
   if (decision.doubt !== undefined)
-    return `Nobody can say whether the route ${decision.doubt} applies: it is held, until you release or discard it.`;
+    return `It is unknown whether the route ${decision.doubt} applies: the transfer is held until you release or discard it.`;
   if (action === "hold") return `${by}: it is held, until you release or discard it.`;
   if (action === "ignore") return `${by}: it is left out.`;
   return `${by}: it is delivered to ${route?.layout ?? layout}.`;

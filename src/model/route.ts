@@ -86,7 +86,7 @@ export interface RouteDecision {
   readonly action: RouteAction;
   /** For people: why the route matches. */
   readonly why: string;
-  /** Nobody can say whether this route matches. */
+  /** The route of which it is unknown whether it matches. */
   readonly doubt?: string;
 }
 

@@ -45,7 +45,7 @@ function unpackOf({ tools, record: { mailbox } }: Run) {
 }
 
 function describe({ route, why, doubt }: RouteDecision, does: string): string {
-  if (doubt !== undefined) return `Nobody can say whether its route is ${JSON.stringify(doubt)}: ${why}.`;
+  if (doubt !== undefined) return `It is unknown whether its route is ${JSON.stringify(doubt)}: ${why}.`;
   return route === undefined
     ? `No route of its mailbox matches it, and the mailbox ${does}.`
     : `The route ${JSON.stringify(route.name)} ${does}: ${why}.`;

@@ -138,7 +138,7 @@ describe("a route that names a recipient", () => {
     expect(daemon.changes.at(-1)).toMatchObject({
       reason: "held",
       needsPerson: true,
-      message: expect.stringMatching(/^Nobody can say whether its route is "sales".*inlet release/),
+      message: expect.stringMatching(/^It is unknown whether its route is "sales".*inlet release/),
     });
     expect(simulator.totals().info).toBe(0);
     simulator.clearFaults();
